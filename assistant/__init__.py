@@ -1,0 +1,1 @@
+"""The daemon: channels, the turn, the model, tools and commands."""

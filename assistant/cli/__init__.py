@@ -1,0 +1,97 @@
+"""The command line: global options, the commands, and what the user reads when something fails.
+
+Each command lives in a file of its own and imports what it needs inside its functions: ``olvido --help`` stays fast.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from assistant.cli import chat, config
+from assistant.cli.options import Options
+from assistant.errors import AssistantError
+
+
+class Commands(TyperGroup):
+    """Turns the errors we raise into the sentence they carry, and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as exc:
+            if not _speaks_to_the_user(exc):
+                raise
+            if isinstance(ctx.obj, Options) and ctx.obj.verbose:
+                import traceback
+
+                traceback.print_exc()
+            typer.echo(str(exc), err=True)
+            raise typer.Exit(1) from None
+
+
+def _speaks_to_the_user(exc: Exception) -> bool:
+    engine = sys.modules.get("memory.errors")  # where it was never imported, nothing of it was raised
+    return isinstance(exc, AssistantError) or (engine is not None and isinstance(exc, engine.EngineError))
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="olvido",
+    help="A personal chat assistant that forgets aggressively and remembers surgically.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: loading rich would double the time it takes
+    pretty_exceptions_enable=False,
+)
+
+# Register commands here: a group with add_typer, a single command with app.command.
+app.command("chat")(chat.chat)
+app.add_typer(config.app, name="config")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("olvido")
+        except PackageNotFoundError:
+            number = "(not installed)"
+        typer.echo(f"olvido {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    ctx: typer.Context,
+    *,
+    config: Annotated[Path | None, typer.Option(help="Configuration file to use.", metavar="PATH")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of everything stored.", metavar="PATH")] = None,
+    owner: Annotated[str | None, typer.Option(help="The person to speak for.", metavar="NAME")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show logs and tracebacks on stderr.")] = False,
+    version: Annotated[  # noqa: ARG001 (the callback answers)
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    ctx.obj = Options(config=config, data_dir=data_dir, owner=owner, verbose=verbose)
+
+
+def main() -> None:
+    """Entry point of the ``olvido`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a character still gets the line
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            app(prog_name="olvido")
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a reader that went away can still be dealt with
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

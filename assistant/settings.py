@@ -1,0 +1,330 @@
+"""Settings: everything that can be set, its default and unit, and how it is loaded.
+
+Highest first: command line options, OLVIDO_ variables, customary variables such as OPENAI_API_KEY, the TOML file,
+defaults. The figures of the engine are those of ``memory.limits.Limits``, embedded as they are.
+"""
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
+from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    SecretStr,
+    ValidationError,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from assistant.checks import chosen, invalid, limits_out_of_range, missing, names_alike, problem, report
+from assistant.errors import ConfigError
+from assistant.providers import KEY_VARIABLES, OPENAI_URL, PROVIDER_URLS
+from assistant.sources import (
+    Given,
+    Key,
+    customary,
+    expand_home,
+    find_file,
+    from_environment,
+    from_file,
+    nested,
+    read_file,
+)
+from memory.limits import Limits
+
+
+def _refuse(sentence: str) -> PydanticCustomError:
+    """A problem in our own words; pydantic's name the value, these must not."""
+    return PydanticCustomError("setting", cast(Any, sentence))
+
+
+def _owner(name: str) -> str:
+    name = unicodedata.normalize("NFC", name)  # one name, one file, however it was typed
+    letters = all(char in "-_" or unicodedata.category(char)[0] in "LM" or char.isdecimal() for char in name)
+    if not name or not letters or len(name) > 64 or len(name.encode()) > 200:
+        raise _refuse("use letters, digits, - and _ only, at most 64 of them (200 bytes)")
+    return name
+
+
+def _timezone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise _refuse("use the name of a time zone such as Europe/Rome or UTC") from None
+    return name
+
+
+def _language(code: str) -> str:
+    if not re.fullmatch(r"auto|[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", code):
+        raise _refuse("use auto, or the code of a language such as en or es")
+    return code
+
+
+def _url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or not url.isprintable() or " " in url:
+        raise _refuse("use an address that starts with http:// or https://, without ? and #")
+    return url.rstrip("/")
+
+
+def _secret(secret: SecretStr) -> SecretStr:
+    text = secret.get_secret_value().strip()
+    # anything else cannot travel in a header, and the libraries quote it when they say so
+    if not text or not all("!" <= char <= "~" for char in text):
+        raise _refuse("use the key alone: no spaces, only plain letters, digits and signs, not empty")
+    return SecretStr(text)
+
+
+def _telegram_id(number: object) -> int:
+    if not re.fullmatch(r"-?[1-9][0-9]{0,18}", str(number)):  # the keys of a table are always text
+        raise _refuse("the key is a Telegram id, a whole number such as 123456789")
+    return int(str(number))
+
+
+class _FromTable:
+    """Lets a table build the strict dataclass; its fields stay strict."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        cast(dict[str, Any], handler.resolve_ref_schema(schema))["strict"] = False
+        return schema
+
+
+Owner = Annotated[str, AfterValidator(_owner)]
+Url = Annotated[str, AfterValidator(_url)]
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+TelegramId = Annotated[int, BeforeValidator(_telegram_id)]
+Text = Annotated[str, Field(min_length=1)]
+Provider = Literal["embedded", "kimi", "openai", "openrouter", "ollama", "llamacpp", "lmstudio", "custom"]
+
+
+class Section(BaseModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class ModelSettings(Section):
+    """The model that answers."""
+
+    provider: Provider = Field(default="embedded", description="Who answers; embedded is a small demonstration model.")
+    base_url: Url | None = Field(
+        default=None, repr=False, description="Address of the API, a URL.", examples=["http://localhost:8080/v1"]
+    )
+    name: Text | None = Field(
+        default=None, description="Name of the model as its provider spells it.", examples=["gpt-5-mini"]
+    )
+    api_key: Secret | None = Field(default=None, description="Key of the provider, a secret.", examples=["..."])
+
+    @property
+    def url(self) -> str | None:
+        """The address in force; None for the embedded model."""
+        return self.base_url or PROVIDER_URLS.get(self.provider)
+
+
+class EmbeddingsSettings(Section):
+    """What turns texts into vectors."""
+
+    provider: Literal["embedded", "openai"] = Field(
+        default="embedded", description="Who embeds; openai is any server that speaks its API."
+    )
+    base_url: Url = Field(default=OPENAI_URL, repr=False, description="Address of the embeddings API, a URL.")
+    model: Text = Field(
+        default="text-embedding-3-small", description="Name of the embedding model, embedded ignores it."
+    )
+    api_key: Secret | None = Field(default=None, description="Key of the embeddings API, a secret.", examples=["..."])
+    dimension: int | None = Field(
+        default=None, gt=0, description="Length of a vector where the model lets you choose, a count.", examples=[512]
+    )
+    timeout_seconds: float = Field(
+        default=30.0, gt=0, allow_inf_nan=False, description="Patience with one request, in seconds."
+    )
+    batch_texts: int = Field(default=64, gt=0, description="Texts embedded in one request, a count.")
+
+
+class TelegramSettings(Section):
+    """The Telegram bot and who may talk to it."""
+
+    token: Secret | None = Field(default=None, description="Token from @BotFather, a secret.", examples=["..."])
+    people: dict[TelegramId, Owner] = Field(
+        default={},
+        description="Who may write: numeric Telegram id = owner, one a line; empty means nobody.",
+        examples=[{"123456789": "me"}],
+    )
+
+
+class LogsSettings(Section):
+    """The disposable logs."""
+
+    retention_hours: int = Field(
+        default=24, gt=0, le=87_600, description="Log files older than this are deleted, in hours."
+    )
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least important events logged; only debug holds the words of messages."
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; made by load_settings, which hands in what the sources say."""
+
+    model_config = SettingsConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    data_dir: Path = Field(
+        default=Path("data"),
+        strict=False,
+        description="Folder of everything stored; relative to this file's folder, a path.",
+    )
+    owner: Owner = Field(
+        default="me", description="The person the command line speaks for, a name of letters, digits, - and _."
+    )
+    timezone: Annotated[str, AfterValidator(_timezone)] = Field(
+        default="UTC", description='What "yesterday" refers to, an IANA time zone such as Europe/Rome.'
+    )
+    language: Annotated[str, AfterValidator(_language)] = Field(
+        default="auto", description="Code of the language of notices such as es; auto detects it."
+    )
+    model: ModelSettings = ModelSettings()
+    embeddings: EmbeddingsSettings = EmbeddingsSettings()
+    telegram: TelegramSettings = TelegramSettings()
+    logs: LogsSettings = LogsSettings()
+    limits: Annotated[Limits, _FromTable()] = Limits()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 (pydantic-settings' signature)
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what it is handed: the process's own environment is no hidden argument."""
+        return (init_settings,)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret set, in the clear, for the one who has to keep them out of the logs."""
+        keys = (self.model.api_key, self.embeddings.api_key, self.telegram.token)
+        urls = (urlsplit(url) for url in (self.model.base_url, self.embeddings.base_url) if url)
+        users = (part for url in urls for part in (url.password, url.password and unquote(url.password)) if part)
+        return (*(key.get_secret_value() for key in keys if key), *users)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSettings:
+    """The settings in force, the file they were read from, and where each one was set."""
+
+    settings: Settings
+    file: Path | None
+    origins: dict[str, str]
+
+
+def setting_keys() -> dict[str, Key]:
+    """Every key in the order of the file."""
+    keys: list[Key] = []
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.default, Section):
+            section = type(field.default)
+            keys += [_key(f"{name}.{inner}", info) for inner, info in section.model_fields.items()]
+        elif isinstance(field.default, Limits):
+            keys += [_limit_key(limit) for limit in dataclasses.fields(Limits)]
+        else:
+            keys.append(_key(name, field))
+    return {key.name: key for key in keys}
+
+
+def _key(name: str, field: FieldInfo) -> Key:
+    origin, arguments = get_origin(field.annotation), get_args(field.annotation)
+    kinds = () if origin is dict else (field.annotation, *arguments)
+    return Key(
+        name=name,
+        default=field.default,
+        description=field.description or "",
+        example=(field.examples or [None])[0],
+        choices=arguments if origin is Literal else (),
+        number=int if int in kinds else float if float in kinds else None,
+        table=origin is dict,
+    )
+
+
+def _limit_key(limit: "dataclasses.Field[Any]") -> Key:
+    return Key(
+        name=f"limits.{limit.name}",
+        default=limit.default,
+        description=limit.metadata["explanation"],
+        rule=limit.metadata["rule"],
+        number=cast(type[int] | type[float], limit.type),
+    )
+
+
+def load_settings(
+    config: Path | None, environ: Mapping[str, str], cwd: Path, *, options: Mapping[str, Given] | None = None
+) -> LoadedSettings:
+    """The settings by these arguments alone; ConfigError lists every problem at once."""
+    keys = setting_keys()
+    problems: list[str] = []
+    file = find_file(config, environ, cwd)
+    given = from_file(read_file(file), file, keys, problems) if file else {}
+    variables = from_environment(environ, keys, problems)
+    given |= customary(environ, _customary_names({**given, **variables}))
+    given |= {**variables, **(options or {})}
+    problems += limits_out_of_range(given, keys) + names_alike(given, str(keys["owner"].default))
+    problems += missing(given, chosen(given, "embeddings.base_url") or OPENAI_URL)
+    given["data_dir"] = _placed(given, file.parent if file else cwd, environ, problems)
+    settings: Settings | None = None
+    try:
+        settings = Settings(**cast(dict[str, Any], nested(given)))
+    except ValidationError as exc:
+        problems += [invalid(error, given) for error in exc.errors(include_url=False, include_input=False)]
+    if settings is None or problems:  # raised out here so that no traceback chains to pydantic's message
+        raise ConfigError(report(problems))
+    origins = dict.fromkeys(keys, "default") | {name: entry.origin for name, entry in given.items()}
+    return LoadedSettings(settings=settings, file=file, origins=origins)
+
+
+def _customary_names(given: Mapping[str, Given]) -> dict[str, tuple[str, ...]]:
+    """Which keys the customary variables set with the providers chosen."""
+    provider = chosen(given, "model.provider")
+    openai = [
+        name
+        for name, yes in (
+            ("model", provider in ("openai", "custom")),
+            ("embeddings", chosen(given, "embeddings.provider") == "openai"),
+        )
+        if yes
+    ]
+    names = {
+        "OPENAI_API_KEY": tuple(f"{section}.api_key" for section in openai),
+        "OPENAI_BASE_URL": tuple(f"{section}.base_url" for section in openai),
+        "TELEGRAM_BOT_TOKEN": ("telegram.token",),
+    }
+    if provider in KEY_VARIABLES:
+        variable = KEY_VARIABLES[provider]
+        names[variable] = tuple({*names.get(variable, ()), "model.api_key"})
+    return names
+
+
+def _placed(given: Mapping[str, Given], base: Path, environ: Mapping[str, str], problems: list[str]) -> Given:
+    """The data folder as an absolute path; what is no text is left for the validation to refuse."""
+    entry = given.get("data_dir", Given(str(Settings.model_fields["data_dir"].default), "default"))
+    if not isinstance(entry.value, str):
+        return entry
+    path = expand_home(Path(entry.value), environ)
+    if not entry.value.strip() or path.parts[:1] == ("~",) or "\0" in entry.value:
+        problems.append(problem("data_dir", given, "use the path of a folder; ~ needs the variable HOME"))
+    return Given(base / path, entry.origin)

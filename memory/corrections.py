@@ -1,0 +1,138 @@
+"""What a new fact does to those already known (F6, F7): confirms one, supersedes some, is unclear, or joins them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memory.language import LanguagePack, fold, words_of
+from memory.limits import Limits
+from memory.stores.index import stems
+from memory.values import Fact, FactDraft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A fact that may be concerned, and its calibrated similarity with the new one."""
+
+    fact: Fact
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is to be done with a new fact; nothing set means: store it beside the others."""
+
+    confirms: Fact | None = None
+    supersedes: tuple[Fact, ...] = ()
+    unclear: tuple[Fact, ...] = field(default=())
+
+
+def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits) -> Verdict:
+    """Compares a draft with the current facts nearest to it; the clearest relation wins."""
+    pack = packs[draft.language]
+    mine = _content(draft.fact, pack)
+    for entry in known:
+        if _says_the_same(draft, mine, entry.fact, packs):
+            return Verdict(confirms=entry.fact)
+    replaced = [entry.fact for entry in known if _is_given_up(draft, entry.fact, packs)]
+    if replaced:
+        return Verdict(supersedes=tuple(replaced))
+    if _has_word(draft.fact, pack, "additive"):
+        return Verdict()
+    same_slot = [entry.fact for entry in known if _same_slot(draft, entry.fact)]
+    if same_slot:
+        return Verdict(supersedes=tuple(same_slot))
+    opposite = [entry.fact for entry in known if _opposite(draft, mine, entry.fact, packs)]
+    if opposite:
+        return Verdict(supersedes=tuple(opposite))
+    return _by_likeness(draft, mine, known, packs, limits)
+
+
+def _by_likeness(
+    draft: FactDraft, mine: set[str], known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits
+) -> Verdict:
+    """Without a slot: a draft that says it replaces something supersedes the fact most like it."""
+    pack = packs[draft.language]
+    replacing = draft.kind == "change" or _has_word(draft.quote, pack, "replacing")
+    alike: list[tuple[float, Fact]] = []
+    for entry in known:
+        if not _comparable(draft, entry.fact):
+            continue
+        theirs = _content(entry.fact.fact, packs.get(entry.fact.language, pack))
+        shared = len(mine & theirs) / max(1, min(len(mine), len(theirs)))
+        if shared >= limits.fact_replaces_words or entry.similarity >= limits.fact_replaces_similarity:
+            alike.append((shared + entry.similarity, entry.fact))
+    alike.sort(key=lambda pair: (-pair[0], pair[1].id))
+    if not alike:
+        return Verdict()
+    if replacing:
+        return Verdict(supersedes=(alike[0][1],))
+    both_decisions = draft.domain == "decisions" and alike[0][1].domain == "decisions"
+    return Verdict(unclear=(alike[0][1],)) if both_decisions else Verdict()
+
+
+def _comparable(draft: FactDraft, fact: Fact) -> bool:
+    """Facts with different known subjects never replace each other by mere likeness."""
+    if draft.attribute and fact.attribute and draft.attribute != fact.attribute:
+        return False
+    return draft.domain == fact.domain
+
+
+def _content(text: str, pack: LanguagePack | None) -> set[str]:
+    skipped = pack.words["additive"] | pack.words["replacing"] | pack.words["hedges"] if pack else frozenset()
+    return {stem for stem in stems(text, pack) if stem not in skipped}
+
+
+def _says_the_same(draft: FactDraft, mine: set[str], fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
+    if fold(draft.fact) == fold(fact.fact):
+        return True
+    pack = packs.get(fact.language)
+    if pack is None or _negated(draft.fact, packs[draft.language]) != _negated(fact.fact, pack):
+        return False
+    if draft.polarity != fact.polarity:
+        return False
+    if mine and mine == _content(fact.fact, pack):
+        return words_of(draft.fact).count("not") == words_of(fact.fact).count("not")
+    same_slot = draft.attribute == fact.attribute != "" and draft.key == fact.key
+    return bool(same_slot and draft.value and _same_value(draft.value, fact.value))
+
+
+def _same_value(new: str, old: str) -> bool:
+    """Whether a value is the same or says less: "Lyon" after "Lyon, near the river"."""
+    mine, theirs = words_of(new), words_of(old)
+    return bool(mine) and (mine == theirs or (len(mine) <= len(theirs) and theirs[: len(mine)] == mine))
+
+
+def _is_given_up(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
+    """Whether the draft names what it replaces ("from Slack to Teams") and the fact is about that."""
+    if not draft.replaces:
+        return False
+    gone = _content(draft.replaces, packs[draft.language])
+    theirs = _content(fact.fact, packs.get(fact.language))
+    fits = draft.attribute in ("", fact.attribute) or not fact.attribute
+    return bool(gone) and gone <= theirs and fits
+
+
+def _same_slot(draft: FactDraft, fact: Fact) -> bool:
+    return draft.single and fact.single and draft.attribute == fact.attribute != "" and draft.key == fact.key
+
+
+def _opposite(draft: FactDraft, mine: set[str], fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
+    """Liked before and disliked now, or the other way round, and the same thing."""
+    if not draft.polarity or draft.polarity != -fact.polarity:
+        return False
+    pack = packs.get(fact.language)
+    new = _content(draft.value, packs[draft.language]) or mine
+    old = _content(fact.value, pack) or _content(fact.fact, pack)
+    return bool(new & old) and len(new & old) / min(len(new), len(old)) >= 0.5
+
+
+def _negated(text: str, pack: LanguagePack) -> bool:
+    return _has_word(text, pack, "negations")
+
+
+def _has_word(text: str, pack: LanguagePack, group: str) -> bool:
+    folded = fold(text)
+    if pack.script == "han":
+        return any(word in folded for word in pack.words[group])
+    padded = f" {' '.join(words_of(text))} "
+    return any(f" {' '.join(words_of(word))} " in padded for word in pack.words[group])

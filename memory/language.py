@@ -1,0 +1,303 @@
+"""Language packs, and which language a message is in.
+
+A pack is one TOML file: ``prompts/languages/<code>.toml``, or the same in a folder of the user's own, which adds to
+or replaces the shipped ones. All patterns in a pack are written for folded text (see `fold`): lower case, no accents.
+"""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from memory.errors import LanguagePackError
+
+WORD_LISTS = (
+    "function_words",  # the words that carry no subject; also what tells the language of a short message
+    "negations",
+    "question_words",
+    "greetings",
+    "filler",
+    "hedges",  # lower the confidence to medium
+    "doubts",  # lower it to low
+    "emotional",
+    "time_words",
+    "additive",  # also, too: says that a new value joins the old one
+    "replacing",  # instead, no longer: says that a new value takes the place of an old one
+    "insist",  # said with a credential: keep it all the same
+    "now_words",  # an answer that depends on these is never cached (C3)
+)
+NOTICES = (
+    "saved",
+    "saved_undo",
+    "not_saved_secret",
+    "reminders_not_there",
+    "updated",
+    "unclear",
+    "due",
+    "same_question",
+)
+DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
+FACT_KEYS = ("openers", "conjunctions", "rules")
+BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
+
+_FOLD_PUNCTUATION = str.maketrans("’‘‛`´“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One way in which people state a fact; see docs/languages.md for the fields."""
+
+    kind: str  # signal, affirms, instruction, decision, declaration, change
+    attribute: str  # what it is about: home, name, employer ...
+    single: bool  # whether one has one of it at a time
+    domain: str
+    polarity: int  # +1 likes, -1 dislikes, 0 neither
+    patterns: tuple[re.Pattern[str], ...]
+
+
+class LanguagePack:
+    """What one language looks like; patterns are compiled when first used."""
+
+    def __init__(self, source: Mapping[str, Any], origin: str) -> None:
+        self._source = source
+        self.origin = origin
+        try:
+            self.code: str = source["code"]
+            self.name: str = source["name"]
+            self.stemmer: str | None = source.get("stemmer") or None
+            self.script: str = source.get("script", "latin")
+            self.words: dict[str, frozenset[str]] = {
+                key: frozenset(fold(word) for word in source["words"].get(key, ())) for key in WORD_LISTS
+            }
+            self.notices: dict[str, str] = dict(source["notices"])
+            self.letters: str = source.get("letters", "")
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise LanguagePackError(f"The language pack {origin} lacks {exc}. Compare it with en.toml.") from exc
+
+    def missing(self) -> list[str]:
+        """What a complete pack has and this one lacks, as dotted keys."""
+        lacks = [f"words.{key}" for key in WORD_LISTS if not self.words[key]]
+        lacks += [f"notices.{key}" for key in NOTICES if not self.notices.get(key)]
+        lacks += ["topics.phrases"] if not self._source.get("topics", {}).get("phrases") else []
+        facts = self._source.get("facts", {})
+        lacks += [f"facts.{key}" for key in FACT_KEYS if not facts.get(key)]
+        lacks += [f"facts.blocks.{key}" for key in BLOCK_KEYS if not facts.get("blocks", {}).get(key)]
+        lacks += [f"domains.{key}" for key in DOMAINS if not self._source.get("domains", {}).get(key)]
+        kinds = {rule.get("kind") for rule in facts.get("rules", ())}
+        wanted = ("signal", "instruction", "decision", "declaration", "change")
+        return lacks + [f"facts.rules of kind {kind}" for kind in wanted if kind not in kinds]
+
+    @cached_property
+    def macros(self) -> dict[str, str]:
+        """Named pieces of patterns, expanded where a pattern says {name}; a macro may use those before it."""
+        macros: dict[str, str] = {}
+        for name, text in self._source.get("facts", {}).get("macros", {}).items():
+            macros[name] = _expand(text, macros)
+        return macros
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The ways to state a fact, in order of precedence."""
+        return tuple(self._rule(raw) for raw in self._source.get("facts", {}).get("rules", ()))
+
+    @cached_property
+    def openers(self) -> re.Pattern[str]:
+        """Words that may stand before a clause without changing what it says."""
+        return self._either(self._source["facts"]["openers"], suffix=r"[\s,:.!\-]*")
+
+    @cached_property
+    def conjunctions(self) -> re.Pattern[str]:
+        """Words that start a new clause."""
+        return self._either(self._source["facts"]["conjunctions"])
+
+    @cached_property
+    def blocks(self) -> dict[str, re.Pattern[str]]:
+        """What keeps a message, sentence or clause from teaching anything."""
+        blocks = self._source["facts"]["blocks"]
+        return {key: self._either(blocks.get(key, ())) for key in BLOCK_KEYS}
+
+    @cached_property
+    def topic_phrases(self) -> re.Pattern[str]:
+        """Explicit changes of subject (T1)."""
+        return self._either(self._source["topics"]["phrases"])
+
+    @cached_property
+    def domain_words(self) -> dict[str, re.Pattern[str]]:
+        """Words that tell the domain of a text."""
+        return {key: self._either(self._source["domains"].get(key, ())) for key in DOMAINS}
+
+    @cached_property
+    def doubt(self) -> re.Pattern[str]:
+        """Words that lower confidence to low."""
+        return _words_pattern(self._source["words"].get("doubts", ()), self.script)
+
+    @cached_property
+    def hedge(self) -> re.Pattern[str]:
+        """Words that lower confidence to medium."""
+        return _words_pattern(self._source["words"].get("hedges", ()), self.script)
+
+    def insists(self, text: str) -> bool:
+        """Whether the user asks to keep even a credential."""
+        return bool(_words_pattern(self._source["words"].get("insist", ()), self.script).search(fold(text)))
+
+    def _rule(self, raw: Mapping[str, Any]) -> Rule:
+        patterns = tuple(self._compile(text) for text in raw["patterns"])
+        return Rule(
+            kind=raw["kind"],
+            attribute=raw.get("attribute", ""),
+            single=raw.get("single", False),
+            domain=raw.get("domain", ""),
+            polarity=raw.get("polarity", 0),
+            patterns=patterns,
+        )
+
+    def _either(self, parts: Any, suffix: str = "") -> re.Pattern[str]:
+        return self._compile("(?:" + "|".join(f"(?:{part})" for part in parts) + ")" + suffix if parts else r"(?!)")
+
+    def _compile(self, text: str) -> re.Pattern[str]:
+        try:
+            return re.compile(_expand(text, self.macros))
+        except re.error as exc:
+            raise LanguagePackError(f"The language pack {self.origin} has a bad pattern: {text!r} ({exc}).") from exc
+
+
+def _expand(text: str, macros: Mapping[str, str]) -> str:
+    return re.sub(
+        r"\{([A-Za-z_]+)\}", lambda match: f"(?:{macros[match[1]]})" if match[1] in macros else match[0], text
+    )
+
+
+def _words_pattern(words: Any, script: str) -> re.Pattern[str]:
+    if not words:
+        return re.compile(r"(?!)")
+    inner = "|".join(re.escape(fold(word)) for word in sorted(words, key=len, reverse=True))
+    return re.compile(f"(?:{inner})" if script == "han" else rf"(?<!\w)(?:{inner})(?!\w)")
+
+
+def fold(text: str) -> str:
+    """Lower case without accents, plain quotes and simplified Chinese; every character stays at its place."""
+    if text.isascii():
+        return text.lower()
+    return "".join(map(_fold_character, text.translate(_FOLD_PUNCTUATION)))
+
+
+@cache
+def _fold_character(character: str) -> str:
+    variant = _variants().get(character)
+    if variant:
+        return variant
+    if "\uac00" <= character <= "\ud7a3":  # a Hangul syllable is a letter, not a base with marks
+        return character
+    base = unicodedata.normalize("NFKD", character)[:1] if len(character.lower()) == 1 else character
+    return base.lower() if len(base.lower()) == 1 else character
+
+
+@cache
+def _variants() -> dict[str, str]:
+    """Characters written in two ways (traditional, simplified), from the shipped packs."""
+    text = resources.files("prompts").joinpath("languages", "variants.txt").read_text("utf-8")
+    return {pair[0]: pair[1] for pair in text.split() if len(pair) == 2}
+
+
+_TOKEN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3400-\u9fff\uf900-\ufaff]+")
+
+
+def words_of(text: str) -> list[str]:
+    """The folded words of a text; every Han character is a word."""
+    return _TOKEN.findall(fold(text))
+
+
+def content_words(text: str, function_words: frozenset[str]) -> list[str]:
+    """The words of a text as they are written, in lower case, without function words (unless there are no others)."""
+    folded = fold(text)
+    spans = [(match[0], match.span()) for match in _TOKEN.finditer(folded)]
+    kept = [span for word, span in spans if word not in function_words] or [span for _, span in spans]
+    return [text[start:end].lower() for start, end in kept]
+
+
+@cache
+def shipped_packs() -> Mapping[str, LanguagePack]:
+    """The packs that come with Olvido, by code."""
+    return _read_packs(resources.files("prompts").joinpath("languages"))
+
+
+def load_packs(folder: Path | None = None) -> Mapping[str, LanguagePack]:
+    """The shipped packs and those of the user's own folder; one with the same code replaces the shipped one."""
+    if folder is None or not folder.is_dir():
+        return shipped_packs()
+    return {**shipped_packs(), **_read_packs(folder)}
+
+
+def _read_packs(folder: Any) -> Mapping[str, LanguagePack]:
+    packs: dict[str, LanguagePack] = {}
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".toml"):
+            try:
+                source = tomllib.loads(file.read_text("utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+                raise LanguagePackError(f"The language pack {file.name} is not valid TOML: {exc}.") from exc
+            pack = LanguagePack(source, file.name)
+            packs[pack.code] = pack
+    return packs
+
+
+def detect(text: str, fallback: str | None = None, packs: Mapping[str, LanguagePack] | None = None) -> str:
+    """The language of a message; of one too short to tell, the fallback (the chat's language)."""
+    packs = packs or shipped_packs()
+    han = len(_HAN.findall(text))
+    letters = sum(character.isalpha() for character in text)
+    if han and han * 3 >= letters and not _KANA.search(text):
+        code = next((pack.code for pack in packs.values() if pack.script == "han"), None)
+        if code:
+            return code
+    scores = _function_word_scores(text, packs)
+    best = max(scores, key=lambda code: scores[code])
+    rest = max((score for code, score in scores.items() if code != best), default=0.0)
+    if scores[best] >= 0.5 and scores[best] >= 1.4 * rest:
+        return best
+    guess, certainty = _guess(text, tuple(packs))
+    if certainty >= 0.9 and len(_WORD.findall(text)) >= 4:
+        return guess
+    if fallback in packs:
+        return str(fallback)
+    return best if scores[best] > rest else guess
+
+
+def _function_word_scores(text: str, packs: Mapping[str, LanguagePack]) -> dict[str, float]:
+    """How strongly the words and letters of a text speak for each language; a word of two languages counts half."""
+    scores = dict.fromkeys(packs, 0.0)
+    folded = fold(text)
+    for word in {piece for match in _WORD.finditer(folded) for piece in (match[0], *match[0].split("'"))}:
+        owners = [code for code, pack in packs.items() if any(word in pack.words[key] for key in _TELLING)]
+        for code in owners:
+            scores[code] += 1 / len(owners) ** 1.5
+    for code, pack in packs.items():
+        scores[code] += sum(0.8 for letter in pack.letters if letter in text.lower())
+    return scores
+
+
+_TELLING = ("function_words", "greetings", "filler", "question_words", "negations")
+
+
+@cache
+def _identifier(codes: tuple[str, ...]) -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages([code for code in codes if code in identifier.labels])
+    return identifier
+
+
+def _guess(text: str, codes: tuple[str, ...]) -> tuple[str, float]:
+    if not any(character.isalpha() for character in text):
+        return ("en" if "en" in codes else codes[0]), 0.0
+    code, certainty = _identifier(codes).classify(text[:2000])
+    return str(code), float(certainty)

@@ -1,0 +1,68 @@
+"""Every limit, weight and threshold of the engine: default, unit in the name, and the design rule it comes from.
+
+This is the one place. The assistant exposes each as a setting under ``[limits]``; nothing else in the engine
+holds a figure of its own.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def rule(name: str, default: float, explanation: str) -> Any:
+    """A figure with the design rule it implements and one line that explains it."""
+    return field(default=default, metadata={"rule": name, "explanation": explanation})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The figures the engine works with; hand in another instance to change them."""
+
+    # read by pydantic where settings embed this class; the engine itself does not know pydantic
+    __pydantic_config__ = {"extra": "forbid", "strict": True}  # noqa: RUF012 (a marker pydantic reads, not a field)
+
+    # Database
+    busy_timeout_ms: int = rule("6", 10_000, "How long a write waits for another process, in milliseconds.")
+    check_on_open_bytes: int = rule(
+        "6",
+        16_000_000,
+        "Files up to this size are checked at every opening, larger ones after an unclean stop, in bytes.",
+    )
+
+    # Texts measured and compared
+    embed_max_tokens: int = rule("5", 512, "At most this much of one text is embedded, in tokens.")
+    embed_batch_texts: int = rule("5", 256, "Texts embedded at once while re-embedding, a count.")
+    query_embedding_ttl_seconds: int = rule("C4", 86_400, "How long the embedding of a query is kept, in seconds.")
+    same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
+    shift_similarity: float = rule("T1", 0.4, "Calibrated similarity below which the topic has changed, 0 to 1.")
+    language_certainty: float = rule("2", 0.7, "Certainty below which a message keeps the chat's language, 0 to 1.")
+
+    # Facts
+    fact_explicit_only_days: int = rule(
+        "F3", 90, "Unconfirmed for longer and not of high confidence: only explicit recall, in days."
+    )
+    fact_stale_days: int = rule("F4", 180, "Unconfirmed for longer: stale, never injected, in days.")
+    fact_low_confidence_days: int = rule(
+        "F5", 30, "Low confidence and unconfirmed for longer: never in a prompt, in days."
+    )
+    fact_due_days: int = rule("F12", 14, "A fact this close to fading is offered for keeping, in days.")
+    facts_tokens: int = rule("F8", 150, "Facts in one request, in tokens.")
+    pinned_tokens: int = rule("F8", 60, "Of these, pinned facts, in tokens.")
+    fact_tokens: int = rule("F8", 60, "One stored fact; longer ones are cut at a clause, in tokens.")
+    fact_relevance: float = rule(
+        "F8", 0.6, "Calibrated similarity a fact needs with the message unless its words or domain match, 0 to 1."
+    )
+    fact_domain_relevance: float = rule("F8", 0.4, "The same for a fact of the message's domain, 0 to 1.")
+    fact_same_similarity: float = rule(
+        "F6", 0.85, "Calibrated similarity above which a fact is mentioned again, 0 to 1."
+    )
+    fact_repeat_turns: int = rule(
+        "F9", 3, "A fact whose words are in this many last turns sent is not repeated, a count."
+    )
+    fact_replaces_words: float = rule(
+        "F7", 0.5, "Share of content words two facts have in common when one replaces the other, 0 to 1."
+    )
+    fact_replaces_similarity: float = rule("F7", 0.9, "Calibrated similarity when one fact replaces another, 0 to 1.")
+    fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
+    fact_asked_words: float = rule(
+        "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."
+    )

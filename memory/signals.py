@@ -1,0 +1,321 @@
+"""What a message says that is worth keeping as a fact (F2): deterministic, from the user's own words only.
+
+`extract` cuts away what is not the user speaking (code, quotes, forwards), splits the rest into sentences and
+clauses, and tries the rules of the language's pack at the start of each clause.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from memory.language import LanguagePack, Rule, detect, fold, load_packs
+from memory.secrets import find_secret
+from memory.values import Confidence, Domain, FactDraft
+
+MAX_FACT_CHARACTERS = 300
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_INLINE_CODE = re.compile(r"`[^`\n]+`")
+_URL = re.compile(r"\b(?:https?://|www\.)\S+")
+_QUOTED_LINE = re.compile(r"^[ \t]*(?:>|&gt;|\|)[^\n]*$", re.MULTILINE)
+_QUOTED_SPAN = re.compile(
+    r"\"[^\"\n]{1,600}\"|“[^”]{1,600}”|«[^»]{1,600}»|「[^」]{1,600}」|『[^』]{1,600}』|"
+    r"(?<!\w)'[^'\n]{12,600}'(?!\w)|‘[^’]{12,600}’(?!\w)"
+)
+_CODE_LINE = re.compile(
+    r"^\s*(?:[$#%]\s+\w|git |sudo |pip |npm |docker |curl |"
+    r"select\b.*\bfrom\b|insert into|update \w+ set|def \w+\(|class \w+[:(]|import \w+|from \w+ import|"
+    r"(?:const|let|var|public|private|static|function|return|print|echo|console|if|for|while)\b.*[;({=]|"
+    r"\[?\d{4}-\d\d-\d\d[ t]\d\d:\d\d|<\/?\w+[^>]*>|[{}\[\]]\s*$|[\w.]+\s*=\s*[\"'{\[(]|"
+    r"\w+\([\"'].*\)|[\w-]+:\s*[\"'{\[]|\{\s*\"|//|/\*|#\w+ )"
+)
+_SENTENCE_END = re.compile(r"(?:[.!?]+[\"')\]]*(?=\s|$)|[。！？!?]+|…+|\n+)")
+_ABBREVIATION = re.compile(
+    r"\b(?:dr|dra|mr|mrs|ms|st|sr|sra|srta|sig|ing|prof|vs|etc|e\.g|i\.e|p\.ej|ej|av|avv|dott|ssa|d\.c|nr|ud|uds|"
+    r"approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$"
+)
+_CLAUSE_BREAK = re.compile(r"[,;:(，；：（、]+\s*|\s+-+\s+|\s(?=\S)")
+_EMPTY_MATCH = next(re.finditer(r"", ""))
+_EDGES = " \t\n,;:.!。，；：！、-–—()（）\"'“”…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A rule that matched at a place of a sentence."""
+
+    rule: Rule
+    start: int
+    end: int
+    match: re.Match[str]
+
+
+def extract(text: str, language: str | None = None, packs: Mapping[str, LanguagePack] | None = None) -> list[FactDraft]:
+    """The facts a message of the user states."""
+    packs = packs or load_packs()
+    own = own_words(text)
+    if not own.strip():
+        return []
+    pack = packs[language if language and language in packs else detect(own, language, packs)]
+    if pack.blocks["message"].search(fold(own)):
+        return []
+    drafts: list[FactDraft] = []
+    carried = False
+    previous = ""
+    for sentence in sentences(own):
+        drafts_here, carried_next = _from_sentence(sentence, previous, carried, pack)
+        drafts.extend(draft for draft in drafts_here if draft.fact not in {known.fact for known in drafts})
+        carried, previous = carried_next, sentence
+    return drafts
+
+
+def own_words(text: str) -> str:
+    """The text without code, addresses, quotes and forwarded lines: what the user says in their own voice."""
+    text = _FENCE.sub("\n", text[:20_000])
+    text = _INLINE_CODE.sub("`…`", text)
+    text = _URL.sub("…", text)
+    text = _QUOTED_LINE.sub("", text)
+    text = _QUOTED_SPAN.sub(_keep_short_quote, text)
+    return "\n".join("" if _CODE_LINE.match(fold(line)) else line for line in text.split("\n"))
+
+
+def _keep_short_quote(match: re.Match[str]) -> str:
+    inner = match[0][1:-1].strip()
+    short = len(inner.split()) <= 2 and len(inner) <= 20 and not re.search(r"[\u3400-\u9fff]{6}", inner)
+    return match[0] if short else "“…”"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, end marks included."""
+    found: list[str] = []
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        if _ABBREVIATION.search(fold(text[start : match.end()])) and match.end() < len(text):
+            continue
+        piece = text[start : match.end()].strip()
+        if piece.strip(_EDGES):
+            found.append(piece)
+        elif found and "?" in piece:
+            found[-1] += piece
+        start = match.end()
+    tail = text[start:].strip()
+    if tail.strip(_EDGES):
+        found.append(tail)
+    return found
+
+
+def _from_sentence(sentence: str, previous: str, carried: bool, pack: LanguagePack) -> tuple[list[FactDraft], bool]:
+    """The facts of one sentence, and whether it announces that the next one is to be kept."""
+    folded = fold(sentence)
+    if pack.blocks["reminder"].search(folded) or pack.blocks["sentence"].search(folded):
+        return [], False
+    limit = _declarative_part(folded, pack)
+    if limit == 0:
+        return [], False
+    found = list(_matches(folded, limit, pack))
+    if carried and not found:
+        return _drafts(sentence, [_whole(folded, limit, pack)], limit, pack), False
+    affirmed = next((hit for hit in found if hit.rule.kind == "affirms"), None)
+    if affirmed and previous:
+        return _drafts(previous, [_whole(fold(previous), len(previous), pack)], len(previous), pack), False
+    announces = (
+        bool(found) and found[-1].rule.kind == "signal" and not folded[found[-1].match.end() : limit].strip(_EDGES)
+    )
+    kept = [hit for hit in found if hit.rule.kind != "affirms"]
+    if announces:
+        kept = kept[:-1]
+    return _drafts(sentence, kept, limit, pack), announces
+
+
+def _declarative_part(folded: str, pack: LanguagePack) -> int:
+    """How much of the sentence is not a question: all, nothing, or what precedes its last clause."""
+    if pack.blocks["question"].match(_without_openers(folded, pack)) or pack.blocks["tag_question"].search(folded):
+        return 0
+    if not re.search(r"[?？]\W*$", folded):
+        return len(folded)
+    if folded.lstrip().startswith("¿"):
+        return 0
+    breaks = [match.start() for match in re.finditer(r"[,;，；]|\s-+\s|¿", folded)]
+    return breaks[-1] if breaks else 0
+
+
+def is_question(text: str, pack: LanguagePack) -> bool:
+    """Whether a message asks something."""
+    return any(
+        re.search(r"[?？]\W*$", sentence) or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
+        for sentence in sentences(own_words(text))
+    )
+
+
+def _without_openers(folded: str, pack: LanguagePack) -> str:
+    start = _skip_openers(folded, 0, pack)
+    return folded[start:]
+
+
+def _skip_openers(folded: str, start: int, pack: LanguagePack) -> int:
+    """Where the clause proper begins: past greetings, interjections and the like."""
+    while True:
+        blank = re.compile(r"[\s,;:.!¡¿\"'(\-…，、：]*").match(folded, start)
+        start = blank.end() if blank else start
+        opener = pack.openers.match(folded, start)
+        if (
+            not opener
+            or opener.end() == start
+            or (
+                pack.script != "han"
+                and re.match(r"\w", folded[opener.end() :])
+                and re.match(r"\w", folded[opener.end() - 1])
+            )
+        ):
+            return start
+        start = opener.end()
+
+
+def _clause_starts(folded: str, limit: int, pack: LanguagePack) -> Iterator[int]:
+    yield 0
+    for match in _CLAUSE_BREAK.finditer(folded, 0, limit):
+        if match[0].strip():
+            yield match.end()
+            continue
+        word = pack.conjunctions.match(folded, match.end())
+        if word and (pack.script == "han" or not re.match(r"\w", folded[word.end() :])):
+            yield word.end()
+    if pack.script == "han":
+        yield from (match.end() for match in re.finditer(r"\s+", folded[:limit]))
+
+
+def _matches(folded: str, limit: int, pack: LanguagePack) -> Iterator[Found]:
+    """The rules that hold, clause by clause; a signal takes all that follows it in the sentence."""
+    blocked = bool(pack.blocks["declaration"].search(folded))
+    covered = -1
+    for clause in sorted(set(_clause_starts(folded, limit, pack))):
+        start = _skip_openers(folded, clause, pack)
+        if start <= covered or start >= limit:
+            continue
+        hit = _first_rule(folded, start, limit, pack, blocked)
+        if hit is None:
+            continue
+        yield hit
+        covered = limit if hit.rule.kind == "signal" else start
+
+
+def _first_rule(folded: str, start: int, limit: int, pack: LanguagePack, blocked: bool) -> Found | None:
+    for rule in pack.rules:
+        weak = rule.kind in ("declaration", "change")
+        if weak and blocked:
+            continue
+        for pattern in rule.patterns:
+            match = pattern.match(folded, start, limit)
+            if (
+                match
+                and match.end() > start
+                and not (weak and _clause_blocked(folded, start, match.end(), limit, pack))
+            ):
+                return Found(rule=rule, start=start, end=limit, match=match)
+    return None
+
+
+def _clause_blocked(folded: str, start: int, matched: int, limit: int, pack: LanguagePack) -> bool:
+    """Whether the clause itself says that it is momentary, past or otherwise no state of things."""
+    ending = re.compile(r"[,;(，；（]|\s-+\s").search(folded, matched, limit)
+    return bool(pack.blocks["clause"].search(folded, start, ending.start() if ending else limit))
+
+
+def _whole(folded: str, limit: int, pack: LanguagePack) -> Found:
+    """A sentence taken as a fact because its neighbour says so."""
+    start = _skip_openers(folded, 0, pack)
+    rule = Rule(kind="signal", attribute="", single=False, domain="", polarity=0, patterns=())
+    hit = _first_rule(folded, start, limit, pack, blocked=False)
+    if hit and hit.rule.kind != "signal":
+        return hit
+    return Found(rule=rule, start=start, end=limit, match=_EMPTY_MATCH)
+
+
+def _drafts(sentence: str, found: list[Found], limit: int, pack: LanguagePack) -> list[FactDraft]:
+    folded = fold(sentence)
+    drafts = []
+    for index, hit in enumerate(found):
+        end = found[index + 1].start if index + 1 < len(found) else limit
+        if hit.rule.kind == "signal":
+            drafts.extend(_from_signal(sentence, folded, hit, limit, pack))
+        else:
+            draft = _draft(sentence, folded, hit, end, pack)
+            if draft:
+                drafts.append(draft)
+    return drafts
+
+
+def _from_signal(sentence: str, folded: str, hit: Found, limit: int, pack: LanguagePack) -> list[FactDraft]:
+    """What follows "remember that": what the rules know there, else all of it."""
+    start = _skip_openers(folded, hit.match.end(), pack)
+    if not folded[start:limit].strip(_EDGES):
+        return []
+    inner = _first_rule(folded, start, limit, pack, blocked=False)
+    rule = inner.rule if inner and inner.rule.kind != "signal" else hit.rule
+    found = Found(rule=rule, start=start, end=limit, match=inner.match if inner else hit.match)
+    draft = _draft(sentence, folded, found, limit, pack)
+    return [replace(draft, signalled=True)] if draft else []
+
+
+def _draft(sentence: str, folded: str, hit: Found, end: int, pack: LanguagePack) -> FactDraft | None:
+    text = _tidy(sentence[hit.start : end], pack)
+    if not text or len(text) < 2:
+        return None
+    groups = hit.match.groupdict() if hit.match.re.groupindex else {}
+    return FactDraft(
+        fact=text,
+        domain=_domain(hit.rule, folded[hit.start : end], pack),
+        confidence=_confidence(folded[:end], pack),
+        quote=sentence.strip(),
+        language=pack.code,
+        kind="statement" if hit.rule.kind == "signal" else hit.rule.kind,  # type: ignore[arg-type]
+        attribute=hit.rule.attribute,
+        single=hit.rule.single,
+        polarity=hit.rule.polarity,
+        key=_piece(groups.get("key"), pack),
+        value=_piece(groups.get("value"), pack),
+        replaces=_piece(groups.get("old"), pack),
+        pinned=hit.rule.kind == "instruction" or hit.rule.attribute == "allergy",
+        secret=find_secret(text),
+    )
+
+
+def _tidy(text: str, pack: LanguagePack) -> str:
+    """The clause as a short self-contained line: no trailing conjunction, capital first."""
+    text = re.sub(r"\s+", " ", text).strip(_EDGES.replace("(", "").replace(")", "").replace("（", ""))
+    trailing = re.compile(rf"(?:^|\s)(?:{pack.conjunctions.pattern})$") if pack.script != "han" else None
+    if trailing:
+        cut = trailing.search(fold(text))
+        text = text[: cut.start()].rstrip(_EDGES) if cut else text
+    if len(text) > MAX_FACT_CHARACTERS:
+        cut_at = max(text.rfind(mark, 40, MAX_FACT_CHARACTERS) for mark in (",", ";", "，", " ", "；"))
+        text = text[: cut_at if cut_at > 0 else MAX_FACT_CHARACTERS].rstrip(_EDGES)
+    return text[:1].upper() + text[1:]
+
+
+def _piece(text: str | None, pack: LanguagePack) -> str:
+    """A named part of a match, up to the end of its clause."""
+    if not text:
+        return ""
+    ending = _VALUE_END.search(text)
+    text = text[: ending.start()] if ending else text
+    if pack.script != "han":
+        conjunction = re.search(rf"\s(?:{pack.conjunctions.pattern})\s", text)
+        text = text[: conjunction.start()] if conjunction else text
+    return text.strip(_EDGES)
+
+
+_VALUE_END = re.compile(r"[,;:(!?，；：（。！？]|\.(?:\s|$)|\s-+\s")
+
+
+def _confidence(folded: str, pack: LanguagePack) -> Confidence:
+    if pack.doubt.search(folded):
+        return "low"
+    return "medium" if pack.hedge.search(folded) else "high"
+
+
+def _domain(rule: Rule, folded: str, pack: LanguagePack) -> Domain:
+    if rule.domain:
+        return rule.domain  # type: ignore[return-value]
+    counts = {domain: len(pattern.findall(folded)) for domain, pattern in pack.domain_words.items()}
+    best = max(counts, key=lambda domain: counts[domain])
+    return best if counts[best] else "personal"  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""All SQL but the migrations: one module per kind of row."""

@@ -1,0 +1,349 @@
+"""The search index: one list of searchable texts, found by their words (FTS5) and by their meaning (sqlite-vec).
+
+Vectors belong to a generation: all were made by one embedding model. When the model changes, a new generation is
+built beside the active one, which stays in force until the new one is complete.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from memory.database import Database, Transaction, View
+from memory.language import LanguagePack, words_of
+from memory.limits import Limits
+from memory.ports import Clock, Embedder, Vectors
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A text to be found; ref names the row of its kind."""
+
+    kind: str
+    ref: str
+    text: str
+    language: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """An entry that was found, with the score of the way it was found: higher is nearer."""
+
+    kind: str
+    ref: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Vectors made before a transaction, to be stored inside it."""
+
+    generation: int | None
+    vectors: Vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One set of vectors."""
+
+    id: int
+    model: str
+    dimension: int
+
+    @property
+    def table(self) -> str:
+        """Where its vectors are."""
+        return f"vectors_{self.id:d}"
+
+
+class Index:
+    """Searchable texts of one person."""
+
+    def __init__(
+        self,
+        database: Database,
+        wanted: Embedder,
+        embedders: Sequence[Embedder],
+        packs: Mapping[str, LanguagePack],
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self._database = database
+        self._wanted = wanted
+        self._embedders = {embedder.model: embedder for embedder in (*embedders, wanted)}
+        self._packs = packs
+        self._clock = clock
+        self._limits = limits
+
+    # -- writing
+
+    async def prepare(self, texts: Sequence[str]) -> Prepared:
+        """The vectors of texts about to be stored; those of texts stored before are reused (C4)."""
+        generation = await self._active()
+        if generation is None:
+            vectors = await self._wanted.embed(texts)
+            await self._first_generation(vectors.shape[1])
+            generation = await self._active()
+        embedder = self._embedders.get(generation.model) if generation else None
+        if generation is None or embedder is None:  # a model that is gone: words only, until re-embedded
+            return Prepared(generation=None, vectors=np.zeros((len(texts), 0), dtype=np.float32))
+        known = await self._known_vectors(generation, texts)
+        unknown = [text for text in dict.fromkeys(texts) if text not in known]
+        if unknown:
+            known.update(zip(unknown, await embedder.embed(unknown), strict=True))
+        rows = [known[text] for text in texts]
+        vectors = np.stack(rows) if rows else np.zeros((0, generation.dimension), dtype=np.float32)
+        return Prepared(generation=generation.id, vectors=vectors)
+
+    async def add(self, tx: Transaction, entries: Sequence[Entry], prepared: Prepared) -> None:
+        """Makes entries findable; one with the same kind and ref is replaced."""
+        still_active = await tx.fetch_value("SELECT id FROM generations WHERE state = 'active'")
+        for number, entry in enumerate(entries):
+            await self.remove(tx, entry.kind, [entry.ref])
+            written = await tx.execute(
+                "INSERT INTO entries (kind, ref, text, text_hash, language, at) VALUES (?, ?, ?, ?, ?, ?)",
+                (entry.kind, entry.ref, entry.text, _hash(entry.text), entry.language, entry.at.isoformat()),
+            )
+            row = written.lastrowid
+            stemmed = stems(entry.text, self._packs.get(entry.language))
+            await tx.execute("INSERT INTO entries_fts (rowid, stems) VALUES (?, ?)", (row, " ".join(stemmed)))
+            if prepared.generation is not None and prepared.generation == still_active:
+                table = Generation(id=prepared.generation, model="", dimension=0).table
+                vector = prepared.vectors[number].tobytes()
+                await tx.execute(
+                    f"INSERT INTO {table} (rowid, embedding, kind) VALUES (?, ?, ?)", (row, vector, entry.kind)
+                )
+
+    async def remove(self, tx: Transaction, kind: str, refs: Sequence[str]) -> None:
+        """Takes entries out of the list, the word index and every generation of vectors."""
+        generations = [int(row["id"]) for row in await tx.fetch_all("SELECT id FROM generations")]
+        for ref in refs:
+            row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
+            if row is None:
+                continue
+            await tx.execute("DELETE FROM entries_fts WHERE rowid = ?", (row,))
+            for generation in generations:
+                await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
+            await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
+
+    async def forget_queries(self, tx: Transaction) -> None:
+        """Drops what is kept of past queries."""
+        await tx.execute("DELETE FROM query_embeddings")
+
+    # -- searching
+
+    async def by_words(
+        self, query: str, language: str, kinds: Sequence[str], limit: int, view: View | Database | None = None
+    ) -> list[Hit]:
+        """Entries that share words with the query, best first; the score is BM25's."""
+        words = [word for word in stems(query, self._packs.get(language)) if word.isalnum()]
+        if not words or not kinds:
+            return []
+        match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
+        marks = ", ".join("?" * len(kinds))
+        rows = await (view or self._database).fetch_all(
+            "SELECT e.kind, e.ref, bm25(entries_fts) AS rank "
+            "FROM entries_fts JOIN entries e ON e.id = entries_fts.rowid "
+            f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}) ORDER BY rank, e.id LIMIT ?",
+            (match, *kinds, limit),
+        )
+        return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+
+    async def by_meaning(
+        self, vector: Vectors | None, kinds: Sequence[str], limit: int, view: View | Database | None = None
+    ) -> list[Hit]:
+        """The entries nearest to a query vector; the score is the raw cosine."""
+        generation = await self._active()
+        if generation is None or vector is None or not kinds:
+            return []
+        marks = ", ".join("?" * len(kinds))
+        rows = await (view or self._database).fetch_all(
+            f"SELECT e.kind, e.ref, v.distance FROM {generation.table} v JOIN entries e ON e.id = v.rowid "
+            f"WHERE v.embedding MATCH ? AND v.k = ? AND v.kind IN ({marks}) ORDER BY v.distance, e.id",
+            (vector.tobytes(), limit, *kinds),
+        )
+        return [Hit(kind=row["kind"], ref=row["ref"], score=1.0 - row["distance"]) for row in rows]
+
+    async def query_vector(self, text: str) -> Vectors | None:
+        """The vector of a query in the active model, kept for a day (C4); None while that model is gone."""
+        generation = await self._active()
+        embedder = self._embedders.get(generation.model if generation else self._wanted.model)
+        if embedder is None:
+            return None
+        now = self._clock()
+        key = (embedder.model, _hash(text))
+        kept = await self._database.fetch_value(
+            "SELECT vector FROM query_embeddings WHERE model = ? AND text_hash = ? AND expires_at > ?",
+            (*key, now.isoformat()),
+        )
+        if kept is not None:
+            return np.frombuffer(kept, dtype=np.float32)
+        vector: Vectors = (await embedder.embed([text]))[0]
+        expires = (now + timedelta(seconds=self._limits.query_embedding_ttl_seconds)).isoformat()
+        async with self._database.transaction() as tx:
+            await tx.execute("DELETE FROM query_embeddings WHERE expires_at <= ?", (now.isoformat(),))
+            await tx.execute(
+                "INSERT OR REPLACE INTO query_embeddings VALUES (?, ?, ?, ?)", (*key, vector.tobytes(), expires)
+            )
+        return vector
+
+    async def model(self) -> str:
+        """The model whose vectors are in force."""
+        generation = await self._active()
+        return generation.model if generation else self._wanted.model
+
+    def embedder(self, model: str) -> Embedder | None:
+        """The embedder of a model, if it is at hand."""
+        return self._embedders.get(model)
+
+    # -- changing the model
+
+    async def needs_reembedding(self) -> bool:
+        """Whether the vectors in force were made by another model than the one wanted, or some are missing."""
+        generation = await self._active()
+        if generation is None:
+            return await self._count() > 0
+        return generation.model != self._wanted.model or await self._missing_count(generation) > 0
+
+    async def reembed(self, progress: Progress | None = None) -> int:
+        """Makes all vectors anew with the wanted model and switches to them; goes on where it was cut off."""
+        generation = await self._building()
+        done = 0
+        while True:
+            total = await self._count()
+            rows = await self._missing(generation, self._limits.embed_batch_texts)
+            if not rows:
+                if await self._switch_to(generation):
+                    return done
+                continue
+            vectors = await self._wanted.embed([row["text"] for row in rows])
+            await self._store(generation, rows, vectors)
+            done += len(rows)
+            if progress:
+                progress(total - await self._missing_count(generation), total)
+
+    async def _store(self, generation: Generation, rows: Sequence[Any], vectors: Vectors) -> None:
+        async with self._database.transaction() as tx:
+            for row, vector in zip(rows, vectors, strict=True):
+                current = await tx.fetch_value("SELECT text_hash FROM entries WHERE id = ?", (row["id"],))
+                if current == row["text_hash"]:  # it may have been forgotten meanwhile
+                    await tx.execute(f"DELETE FROM {generation.table} WHERE rowid = ?", (row["id"],))
+                    await tx.execute(
+                        f"INSERT INTO {generation.table} (rowid, embedding, kind) VALUES (?, ?, ?)",
+                        (row["id"], vector.tobytes(), row["kind"]),
+                    )
+
+    async def _switch_to(self, generation: Generation) -> bool:
+        """Puts a complete generation in force; False when an entry has come in meanwhile."""
+        async with self._database.transaction() as tx:
+            if await self._missing_count(generation):
+                return False
+            for row in await tx.fetch_all("SELECT id FROM generations WHERE id != ?", (generation.id,)):
+                await tx.execute(f"DROP TABLE vectors_{row['id']:d}")
+                await tx.execute("DELETE FROM generations WHERE id = ?", (row["id"],))
+            await tx.execute("UPDATE generations SET state = 'active' WHERE id = ?", (generation.id,))
+        return True
+
+    async def _building(self) -> Generation:
+        """The generation under construction for the wanted model: the active one if only some are missing."""
+        active = await self._active()
+        if active and active.model == self._wanted.model:
+            return active
+        dimension = int((await self._wanted.embed(["dimension"])).shape[1])
+        async with self._database.transaction() as tx:
+            row = await tx.fetch_one("SELECT * FROM generations WHERE state = 'building'")
+            if row and row["model"] == self._wanted.model and row["dimension"] == dimension:
+                return _generation(row)
+            if row:
+                await tx.execute(f"DROP TABLE vectors_{row['id']:d}")
+                await tx.execute("DELETE FROM generations WHERE id = ?", (row["id"],))
+            return await self._create(tx, dimension, "building")
+
+    async def _first_generation(self, dimension: int) -> None:
+        async with self._database.transaction() as tx:
+            if await tx.fetch_value("SELECT count(*) FROM generations WHERE state = 'active'") == 0:
+                await self._create(tx, dimension, "active")
+
+    async def _create(self, tx: Transaction, dimension: int, state: str) -> Generation:
+        written = await tx.execute(
+            "INSERT INTO generations (model, dimension, state, created_at) VALUES (?, ?, ?, ?)",
+            (self._wanted.model, dimension, state, self._clock().isoformat()),
+        )
+        generation = Generation(id=int(written.lastrowid or 0), model=self._wanted.model, dimension=dimension)
+        await tx.execute(
+            f"CREATE VIRTUAL TABLE {generation.table} "
+            f"USING vec0(embedding float[{dimension:d}] distance_metric=cosine, kind text)"
+        )
+        return generation
+
+    async def _active(self) -> Generation | None:
+        row = await self._database.fetch_one("SELECT * FROM generations WHERE state = 'active'")
+        return _generation(row) if row else None
+
+    async def _known_vectors(self, generation: Generation, texts: Sequence[str]) -> dict[str, Vectors]:
+        known: dict[str, Vectors] = {}
+        for text in dict.fromkeys(texts):
+            vector = await self._database.fetch_value(
+                f"SELECT v.embedding FROM entries e JOIN {generation.table} v ON v.rowid = e.id "
+                "WHERE e.text_hash = ? AND e.text = ? LIMIT 1",
+                (_hash(text), text),
+            )
+            if vector is not None:
+                known[text] = np.frombuffer(vector, dtype=np.float32)
+        return known
+
+    async def _missing(self, generation: Generation, limit: int) -> list[Any]:
+        return await self._database.fetch_all(
+            f"SELECT id, kind, text, text_hash FROM entries WHERE id NOT IN (SELECT rowid FROM {generation.table}) "
+            "ORDER BY id LIMIT ?",
+            (limit,),
+        )
+
+    async def _missing_count(self, generation: Generation) -> int:
+        return int(
+            await self._database.fetch_value(
+                f"SELECT count(*) FROM entries WHERE id NOT IN (SELECT rowid FROM {generation.table})"
+            )
+        )
+
+    async def _count(self) -> int:
+        return int(await self._database.fetch_value("SELECT count(*) FROM entries"))
+
+
+def _generation(row: Any) -> Generation:
+    return Generation(id=row["id"], model=row["model"], dimension=row["dimension"])
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def stems(text: str, pack: LanguagePack | None) -> list[str]:
+    """The content words of a text, stemmed; of Chinese the characters and their pairs."""
+    words = words_of(text)
+    function_words = pack.words["function_words"] if pack else frozenset()
+    stemmer = _stemmer(pack.stemmer) if pack and pack.stemmer else None
+    found: list[str] = []
+    for index, word in enumerate(words):
+        if re.match(r"[\u3400-\u9fff\uf900-\ufaff]", word):
+            after = words[index + 1] if index + 1 < len(words) else ""
+            found += [word] if word not in function_words else []
+            found += [word + after] if re.match(r"[\u3400-\u9fff\uf900-\ufaff]", after) else []
+        elif word not in function_words:
+            found.append(stemmer.stemWord(word) if stemmer else word)
+    return found
+
+
+@cache
+def _stemmer(name: str) -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer(name)

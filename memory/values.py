@@ -1,0 +1,116 @@
+"""The values the engine hands out: frozen, and ignorant of storage."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+Domain = Literal["work", "preferences", "decisions", "personal", "projects"]
+Confidence = Literal["high", "medium", "low"]
+FactKind = Literal["statement", "instruction", "decision", "declaration", "change"]
+Role = Literal["user", "assistant"]
+FactState = Literal["active", "explicit-only", "stale", "superseded"]
+STATES: tuple[FactState, ...] = ("active", "explicit-only", "stale", "superseded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDraft:
+    """A fact as a message states it, before it is stored."""
+
+    fact: str
+    domain: Domain
+    confidence: Confidence
+    quote: str
+    language: str
+    kind: FactKind = "declaration"
+    attribute: str = ""
+    single: bool = False
+    polarity: int = 0
+    key: str = ""
+    value: str = ""
+    replaces: str = ""
+    pinned: bool = False
+    signalled: bool = False
+    secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something the user said that holds until it fades, is corrected or forgotten (F1)."""
+
+    id: str
+    domain: Domain
+    fact: str
+    confidence: Confidence
+    created_at: datetime
+    last_confirmed_at: datetime
+    source: Literal["explicit", "inferred"]
+    quote: str
+    turn_id: int | None
+    language: str
+    status: Literal["current", "superseded", "undone"]
+    superseded_by: str | None
+    pinned: bool
+    kind: FactKind
+    attribute: str
+    key: str
+    value: str
+    single: bool
+    polarity: int
+    state: FactState = "active"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactEvent:
+    """One thing done to a fact; `fact` is its text then, None when it was forgotten since."""
+
+    number: int
+    id: str
+    at: datetime
+    action: str
+    fact: str | None
+    undone: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenFact:
+    """A fact picked for a request, and why."""
+
+    fact: Fact
+    score: float
+    why: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One sitting of a chat."""
+
+    id: int
+    channel: str
+    chat: str
+    opened_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message (W4) and what was learnt from it."""
+
+    id: int
+    session_id: int
+    turn_number: int
+    role: Role
+    speaker: str
+    content: str
+    timestamp: datetime
+    token_count: int
+    semantic_continuity: float | None = None
+    topic_shift: bool = False
+    summarized_at: datetime | None = None
+    language: str = "en"
+    learned: tuple[Fact, ...] = ()
+    confirmed: tuple[Fact, ...] = ()
+    superseded: tuple[Fact, ...] = ()
+    unclear: tuple[tuple[Fact, Fact], ...] = ()
+    stale: tuple[Fact, ...] = field(default=())
+    refused: tuple[str, ...] = ()
+    reminder_asked: bool = False
