@@ -1,13 +1,17 @@
 """Keeps the calibration of the embedding model in force: loaded from the file, fitted when it is not there."""
 
+import logging
 from collections.abc import Mapping
 
 from memory.database import Database
+from memory.errors import EmbedderError
 from memory.language import LanguagePack, detect
 from memory.ports import Clock
 from memory.similarity import ANY, Calibration, calibrate, pairs_sha256
 from memory.stores import calibrations
 from memory.stores.index import Index
+
+_LOG = logging.getLogger(__name__)
 
 
 class Calibrator:
@@ -21,7 +25,7 @@ class Calibrator:
         self._current: Calibration | None = None
 
     async def current(self) -> Calibration | None:
-        """The scale of the model in force; None while that model is gone and not yet replaced."""
+        """The scale of the model in force; None while that model fails, or is gone and not yet replaced."""
         model = await self._index.model()
         if self._current is None or self._current.model != model:
             self._current = await calibrations.load(self._database, model, pairs_sha256()) or await self.redo()
@@ -32,7 +36,11 @@ class Calibrator:
         embedder = self._index.embedder(await self._index.model())
         if embedder is None:
             return None
-        fitted = await calibrate(embedder)
+        try:
+            fitted = await calibrate(embedder)
+        except EmbedderError:
+            _LOG.warning("similarities are not calibrated yet", exc_info=True)
+            return None
         async with self._database.transaction() as tx:
             await calibrations.save(tx, fitted, self._clock())
         self._current = fitted

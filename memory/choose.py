@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.language import LanguagePack
+from memory.language import LanguagePack, fold
 from memory.limits import Limits
 from memory.ports import TokenCounter
 from memory.stores.index import stems
@@ -30,15 +30,16 @@ def choose(
 ) -> list[ChosenFact]:
     """The facts for a message, within the budget; `recent` are the last turns sent, whose facts are not repeated."""
     pack = packs[language]
-    asked = set(stems(message, pack)) - pack.words["question_words"] - pack.words["time_words"]
-    domains = {domain for domain, pattern in pack.domain_words.items() if pattern.search(message.lower())}
-    said = [set(stems(text, pack)) for text in recent[-limits.fact_repeat_turns :]]
+    asked = set(stems(message, pack, pack.words["question_words"] | pack.words["time_words"]))
+    domains = {domain for domain, pattern in pack.domain_words.items() if pattern.search(fold(message))}
+    sent = recent[max(0, len(recent) - limits.fact_repeat_turns) :]
+    said = {code: [set(stems(text, packs[code])) for text in sent] for code in packs} if sent else {}
     scored = [
         (score, why, candidate.fact)
         for candidate in candidates
         if candidate.fact.state == "active"
         for score, why in [_relevance(candidate, asked, domains, packs, limits)]
-        if why and not _already_said(candidate.fact, said, packs)
+        if why and not _already_said(candidate.fact, said.get(candidate.fact.language, ()), packs)
     ]
     scored.sort(key=lambda item: (-item[2].pinned, -item[0], item[2].id))
     return _within_budget(scored, limits, count)

@@ -29,9 +29,9 @@ class Verdict:
 def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits) -> Verdict:
     """Compares a draft with the current facts nearest to it; the clearest relation wins."""
     pack = packs[draft.language]
-    mine = _content(draft.fact, pack)
+    mine = set(_content(draft.fact, pack))
     for entry in known:
-        if _says_the_same(draft, mine, entry.fact, packs):
+        if says_the_same(draft, entry.fact, packs):
             return Verdict(confirms=entry.fact)
     replaced = [entry.fact for entry in known if _is_given_up(draft, entry.fact, packs)]
     if replaced:
@@ -57,7 +57,7 @@ def _by_likeness(
     for entry in known:
         if not _comparable(draft, entry.fact):
             continue
-        theirs = _content(entry.fact.fact, packs.get(entry.fact.language, pack))
+        theirs = set(_content(entry.fact.fact, packs.get(entry.fact.language, pack)))
         shared = len(mine & theirs) / max(1, min(len(mine), len(theirs)))
         if shared >= limits.fact_replaces_words or entry.similarity >= limits.fact_replaces_similarity:
             alike.append((shared + entry.similarity, entry.fact))
@@ -77,12 +77,14 @@ def _comparable(draft: FactDraft, fact: Fact) -> bool:
     return draft.domain == fact.domain
 
 
-def _content(text: str, pack: LanguagePack | None) -> set[str]:
-    skipped = pack.words["additive"] | pack.words["replacing"] | pack.words["hedges"] if pack else frozenset()
-    return {stem for stem in stems(text, pack) if stem not in skipped}
+def _content(text: str, pack: LanguagePack | None) -> list[str]:
+    if pack is None:
+        return stems(text, pack)
+    return stems(text, pack, pack.words["additive"] | pack.words["replacing"] | pack.words["hedges"])
 
 
-def _says_the_same(draft: FactDraft, mine: set[str], fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
+def says_the_same(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
+    """Whether a draft only repeats a fact, perhaps in other words."""
     if fold(draft.fact) == fold(fact.fact):
         return True
     pack = packs.get(fact.language)
@@ -90,10 +92,23 @@ def _says_the_same(draft: FactDraft, mine: set[str], fact: Fact, packs: Mapping[
         return False
     if draft.polarity != fact.polarity:
         return False
-    if mine and mine == _content(fact.fact, pack):
-        return words_of(draft.fact).count("not") == words_of(fact.fact).count("not")
+    mine = _content(draft.fact, packs[draft.language])
+    if mine and mine == _content(fact.fact, pack):  # in this order: who owes whom is in the order
+        return not _turned(draft.fact, packs[draft.language], fact.fact, pack)
     same_slot = draft.attribute == fact.attribute != "" and draft.key == fact.key
     return bool(same_slot and draft.value and _same_value(draft.value, fact.value))
+
+
+def _turned(new: str, new_pack: LanguagePack, old: str, old_pack: LanguagePack) -> bool:
+    """Whether one small word stands in the place of another: "before six" and "after six" share their content."""
+    mine, theirs = _small_words(new, new_pack), _small_words(old, old_pack)
+    return bool(mine - theirs) and bool(theirs - mine)
+
+
+def _small_words(text: str, pack: LanguagePack) -> set[str]:
+    """Function words but the shortest, which change with the wording: I'm, I am."""
+    shortest = 1 if pack.script == "han" else 3
+    return {word for word in words_of(text) if len(word) >= shortest and word in pack.words["function_words"]}
 
 
 def _same_value(new: str, old: str) -> bool:
@@ -106,8 +121,8 @@ def _is_given_up(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack]
     """Whether the draft names what it replaces ("from Slack to Teams") and the fact is about that."""
     if not draft.replaces:
         return False
-    gone = _content(draft.replaces, packs[draft.language])
-    theirs = _content(fact.fact, packs.get(fact.language))
+    gone = set(_content(draft.replaces, packs[draft.language]))
+    theirs = set(_content(fact.fact, packs.get(fact.language)))
     fits = draft.attribute in ("", fact.attribute) or not fact.attribute
     return bool(gone) and gone <= theirs and fits
 
@@ -121,8 +136,8 @@ def _opposite(draft: FactDraft, mine: set[str], fact: Fact, packs: Mapping[str, 
     if not draft.polarity or draft.polarity != -fact.polarity:
         return False
     pack = packs.get(fact.language)
-    new = _content(draft.value, packs[draft.language]) or mine
-    old = _content(fact.value, pack) or _content(fact.fact, pack)
+    new = set(_content(draft.value, packs[draft.language])) or mine
+    old = set(_content(fact.value, pack) or _content(fact.fact, pack))
     return bool(new & old) and len(new & old) / min(len(new), len(old)) >= 0.5
 
 

@@ -20,7 +20,7 @@ import aiosqlite
 import pysqlite3
 
 from memory import migrate
-from memory.errors import DatabaseBusy, DatabaseReadOnly
+from memory.errors import DatabaseBusy, DatabaseError, DatabaseReadOnly
 from memory.limits import Limits
 from memory.migrate import Migration, Mode, connect, copy, kind_of, translate, translated
 from memory.ports import Clock, system_clock
@@ -60,7 +60,7 @@ class _Opening:
                 try:
                     return self._attempt()
                 except pysqlite3.Error as exc:
-                    # SQLite's own waiting covers neither a first switch to WAL nor a WAL that another process deletes
+                    # of two processes that switch a new file to WAL at once SQLite fails one without waiting
                     if kind_of(exc, self.path) is not DatabaseBusy or time.monotonic() > give_up:
                         raise
                 time.sleep(_RETRY_SECONDS)
@@ -125,7 +125,6 @@ class View:
     def __init__(self, connection: aiosqlite.Connection, database: "Database") -> None:
         self._connection = connection
         self._database = database
-        self._failure: Exception | None = None
         self._ended = False
 
     async def fetch_all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
@@ -147,30 +146,13 @@ class View:
     def _usable(self) -> Iterator[None]:
         if self._ended:
             raise RuntimeError("this transaction or snapshot is over")
-        self.raise_if_undone()
         try:
             with translated(self._database.path):
                 yield
         except DatabaseReadOnly as exc:
-            if getattr(exc.__cause__, "sqlite_errorcode", 0) == pysqlite3.SQLITE_READONLY and type(self) is View:
+            if type(self) is View and getattr(exc.__cause__, "sqlite_errorcode", 0) == pysqlite3.SQLITE_READONLY:
                 raise RuntimeError("only a transaction may write") from exc
-            self._note(exc)
             raise
-        except asyncio.CancelledError:
-            self._failure = RuntimeError("a statement was cancelled, so nobody knows whether it ran: all is undone")
-            raise
-        except Exception as exc:
-            self._note(exc)
-            raise
-
-    def _note(self, exc: Exception) -> None:
-        if not self._connection.in_transaction:
-            self._failure = exc
-
-    def raise_if_undone(self) -> None:
-        """SQLite undoes a whole transaction by itself when, say, the disk is full; what follows must not run alone."""
-        if self._failure is not None:
-            raise self._failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +166,8 @@ class Written:
 class Transaction(View):
     """Reads and writes that happen together or not at all."""
 
+    _failure: Exception | None = None
+
     async def execute(self, sql: str, parameters: Parameters = ()) -> Written:
         """Run one statement."""
         with self._usable():
@@ -195,6 +179,26 @@ class Transaction(View):
         with self._usable():
             async with self._connection.executemany(sql, rows) as cursor:
                 return Written(lastrowid=cursor.lastrowid or 0, rowcount=cursor.rowcount)
+
+    def raise_if_spoiled(self) -> None:
+        """Raise what went wrong earlier, even if it was caught: the whole is undone, and no part may run alone."""
+        if self._failure is not None:
+            raise self._failure
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        self.raise_if_spoiled()
+        try:
+            with super()._usable():
+                yield
+        except asyncio.CancelledError:
+            self._failure = RuntimeError("a statement was cancelled, so nobody knows whether it ran: all is undone")
+            raise
+        except (pysqlite3.Error, DatabaseError) as exc:
+            # SQLite undoes everything by itself when the disk is full, or a statement says so
+            if isinstance(exc, DatabaseError) or not self._connection.in_transaction:
+                self._failure = exc
+            raise
 
 
 # The transactions and snapshots this task is in. Tasks started inside one inherit it, as asyncio.wait_for and gather
@@ -249,8 +253,7 @@ class Database:
 
     def __init__(self, opening: _Opening) -> None:
         self.path = opening.path
-        self.recovered = False
-        """Whether the file was left open by a process that died; it was checked and is sound."""
+        self.recovered = False  # whether a process died with the file open; it was checked then, and is sound
         self._opening = opening
         self._writer: aiosqlite.Connection | None = None
         self._reader: aiosqlite.Connection | None = None
@@ -323,7 +326,7 @@ class Database:
             raise RuntimeError("a checkpoint inside a transaction or snapshot would wait for itself")
         async with self._writing:
             with translated(self.path):
-                rows = await _finish(_run(_open(self._writer), "PRAGMA wal_checkpoint(TRUNCATE)"))
+                rows = await _run(_open(self._writer), "PRAGMA wal_checkpoint(TRUNCATE)")
         return bool(rows[0][0] == 0)
 
     async def backup(self, to: Path) -> None:
@@ -337,26 +340,31 @@ class Database:
 
     @asynccontextmanager
     async def _within(self, view: V, begin: str) -> AsyncIterator[V]:
-        connection, outer = view._connection, _OPEN.get()
+        connection, outer, whole = view._connection, _OPEN.get(), False
         try:
             with translated(self.path):
-                await _finish(_run(connection, begin))
+                await _run(connection, begin)
             _OPEN.set((*outer, view))
             yield view
-            view.raise_if_undone()
+            if isinstance(view, Transaction):
+                view.raise_if_spoiled()
             with translated(self.path):
-                await _finish(_run(connection, "COMMIT"))
+                await _run(connection, "COMMIT")
+            whole = True
         finally:
             view._ended = True
             _OPEN.set(outer)
-            if connection.in_transaction:
+            if not whole:
                 await _finish(self._roll_back(connection))
 
     async def _roll_back(self, connection: aiosqlite.Connection) -> None:
         try:
+            # behind what was cancelled and still runs in the thread; to ask before whether there is anything to undo
+            # would block the event loop until then
             await _run(connection, "ROLLBACK")
-        except pysqlite3.Error:  # undone by SQLite itself meanwhile; the caller is told what went wrong before
-            _LOG.warning("rolling back %s", self.path, exc_info=True)
+        except pysqlite3.OperationalError as exc:
+            if getattr(exc, "sqlite_errorcode", 0) != pysqlite3.SQLITE_ERROR:  # nothing to undo
+                _LOG.warning("undoing a transaction in %s", self.path, exc_info=True)
 
     async def _connect(self) -> None:
         def writer() -> Connection:

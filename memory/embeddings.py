@@ -8,11 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from memory.database import forbid_in_transaction
 from memory.errors import EmbedderError
-from memory.language import LanguagePack, content_words, load_packs
+from memory.language import LanguagePack, content_words, load_packs, well_formed
 from memory.limits import Limits
 from memory.ports import Vectors
 from memory.tokens import cut_to_tokens
@@ -48,13 +46,15 @@ class EmbeddedEmbedder:
 
     def embed_now(self, texts: Sequence[str]) -> Vectors:
         """The same on this thread."""
+        import numpy as np
+
         if not texts:
             return np.zeros((0, DIMENSION), dtype=np.float32)
         vectors = _model().embed([self._content(text) for text in texts], norm=False)
         return unit_length(np.asarray(vectors, dtype=np.float32))
 
     def _content(self, text: str) -> str:
-        text = cut_to_tokens(text, self._max_tokens)
+        text = well_formed(cut_to_tokens(text, self._max_tokens))
         return _join(content_words(text, self._function_words)) or text or "."
 
 
@@ -71,6 +71,8 @@ def _join(words: Sequence[str]) -> str:
 
 def unit_length(vectors: Vectors) -> Vectors:
     """Rows scaled to length one; a row of nothing becomes the last axis, so that it is far from everything."""
+    import numpy as np
+
     vectors = np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     empty = lengths[:, 0] < 1e-9

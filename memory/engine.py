@@ -1,27 +1,30 @@
 """Memory: the one door to everything remembered about one person."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 from zoneinfo import ZoneInfo
 
 from memory.calibrate import Calibrator
+from memory.compress import Compressor
+from memory.context import Contexts
+from memory.conversation import Conversation
 from memory.database import Database
-from memory.decay import state_of
 from memory.embeddings import EmbeddedEmbedder
-from memory.errors import NotFound, Refused
 from memory.facts import Facts
-from memory.language import LanguagePack, detect, fold, load_packs
+from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
-from memory.signals import extract, is_question
-from memory.stores import facts as fact_rows
-from memory.stores import turns as rows
-from memory.stores.index import Index, Progress, stems
+from memory.recall import Recall
+from memory.same_question import differs
+from memory.signals import extract
+from memory.static import StaticPrompt, shipped_prompt
+from memory.stores.index import Index, Progress
+from memory.summarise import ExtractiveSummariser, Summariser
 from memory.tokens import count_tokens
-from memory.values import Fact, FactDraft, Role, Session, Turn
+from memory.values import Context, FactDraft, RecallHit, Role, Session, Turn
 
 
 class Memory:
@@ -34,29 +37,58 @@ class Memory:
         clock: Clock,
         timezone: str,
         embedder: Embedder | None,
+        summariser: Summariser | None,
+        prompt: StaticPrompt,
         packs: Mapping[str, LanguagePack],
         limits: Limits,
         count: TokenCounter,
     ) -> None:
         embedded = EmbeddedEmbedder(packs, limits)
+        wanted = embedder or embedded
         self.database = database
         self.timezone = ZoneInfo(timezone)
         self.packs = packs
-        self._clock = clock
-        self._limits = limits
-        self._count = count
-        self.index = Index(
-            database, wanted=embedder or embedded, embedders=[embedded], packs=packs, clock=clock, limits=limits
-        )
+        self.limits = limits
+        self.index = Index(database, wanted=wanted, embedders=[embedded], packs=packs, clock=clock, limits=limits)
         self.calibrator = Calibrator(database, self.index, packs, clock)
+        index, calibrator = self.index, self.calibrator
         self.facts = Facts(
             database=database,
-            index=self.index,
-            calibrator=self.calibrator,
+            index=index,
+            calibrator=calibrator,
             packs=packs,
             clock=clock,
             limits=limits,
             count=count,
+        )
+        self._recall = Recall(database=database, index=index, packs=packs, clock=clock, limits=limits)
+        self._conversation = Conversation(
+            database=database,
+            index=index,
+            calibrator=calibrator,
+            facts=self.facts,
+            packs=packs,
+            clock=clock,
+            limits=limits,
+            count=count,
+        )
+        self._contexts = Contexts(
+            conversation=self._conversation,
+            facts=self.facts,
+            recall=self._recall,
+            database=database,
+            packs=packs,
+            limits=limits,
+            count=count,
+            prompt=prompt,
+        )
+        self._compressor = Compressor(
+            database=database,
+            index=index,
+            summariser=summariser or ExtractiveSummariser(wanted, packs),
+            packs=packs,
+            clock=clock,
+            limits=limits,
         )
 
     @classmethod
@@ -68,6 +100,8 @@ class Memory:
         clock: Clock = system_clock,
         timezone: str = "UTC",
         embedder: Embedder | None = None,
+        summariser: Summariser | None = None,
+        prompt: StaticPrompt | None = None,
         packs: Mapping[str, LanguagePack] | None = None,
         limits: Limits | None = None,
         count: TokenCounter = count_tokens,
@@ -80,63 +114,55 @@ class Memory:
                 clock=clock,
                 timezone=timezone,
                 embedder=embedder,
+                summariser=summariser,
+                prompt=prompt or shipped_prompt(),
                 packs=packs or load_packs(),
                 limits=limits,
                 count=count,
             )
 
     async def open_session(self, channel: str = "repl", chat: str = "me", language: str = "en") -> Session:
-        """Starts a session with an empty window; the previous one of that chat is closed."""
-        async with self.database.transaction() as tx:
-            return await rows.open_session(tx, channel, chat, language, self._clock())
+        """Starts a session with an empty window; the previous one of that chat is closed and will be compressed."""
+        return await self._conversation.open_session(channel, chat, language)
 
     async def add_turn(self, session_id: int, role: Role, content: str, speaker: str | None = None) -> Turn:
         """Stores a message; one of the user teaches its facts in the same transaction."""
-        if role not in ("user", "assistant"):
-            raise Refused(f"A turn is said by “user” or “assistant”, not by “{role}”.")
-        language = await rows.session_language(self.database, session_id)
-        if language is None:
-            raise NotFound(f"There is no session {session_id}.")
-        spoken = detect(content, language, self.packs)
-        drafts = extract(content, spoken, self.packs) if role == "user" else []
-        asked = await self._asked_about(content, spoken) if role == "user" and not drafts else []
-        insisted = self.packs[spoken].insists(content)
-        kept = [draft for draft in drafts if not draft.secret or insisted]
-        ready = await self.facts.learner.prepare(kept)
-        tokens = self._count(content)
-        async with self.database.transaction() as tx:
-            turn = await rows.insert(tx, session_id, role, speaker or role, content, self._clock(), tokens)
-            if role == "user" and spoken != language:
-                await rows.set_session_language(tx, session_id, spoken)
-            learned = await self.facts.learner.write(tx, ready, turn.id, "learned")
-            fresh = [fact.id for fact in asked if fact.state != "stale"]
-            confirmed = await self.facts.learner.confirm_asked(tx, fresh)
-        return replace(
-            turn,
-            language=spoken,
-            learned=learned.facts,
-            confirmed=(*learned.confirmed, *confirmed),
-            superseded=learned.superseded,
-            unclear=learned.unclear,
-            stale=tuple(fact for fact in asked if fact.state == "stale"),
-            refused=tuple(draft.secret for draft in drafts if draft.secret and not insisted),
-            reminder_asked=role == "user" and bool(self.packs[spoken].blocks["reminder"].search(fold(content))),
-        )
+        used = self._contexts.last_used(session_id) if role == "assistant" else ()
+        return await self._conversation.add_turn(session_id, role, content, speaker, used)
 
-    async def _asked_about(self, content: str, language: str) -> list[Fact]:
-        """The facts a question is about: most of its words are theirs."""
-        pack = self.packs[language]
-        if not is_question(content, pack):
-            return []
-        skipped = pack.words["question_words"] | pack.words["time_words"] | pack.words["filler"]
-        asked = {stem for stem in stems(content, pack) if stem not in skipped}
-        hits = await self.index.by_words(content, language, ["fact"], self._limits.fact_candidates)
-        found = []
-        for fact in await fact_rows.with_ids(self.database, [hit.ref for hit in hits]):
-            words = set(stems(fact.fact, self.packs.get(fact.language)))
-            if asked and len(asked & words) / len(asked) >= self._limits.fact_asked_words:
-                found.append(replace(fact, state=state_of(fact, self._clock(), self._limits)))
-        return found
+    async def assemble(
+        self, session_id: int, recall_tokens: int | None = None, tools: Sequence[Mapping[str, object]] = ()
+    ) -> Context:
+        """The request for the last user turn of a session; reads only, and twice gives identical bytes."""
+        return await self._contexts.assemble(session_id, recall_tokens, tools)
+
+    async def run_pending(self) -> int:
+        """Does all the work that is owed: compresses what left the window. Returns how many segments."""
+        done = await self._compressor.run()
+        await self.index.keep_queries()
+        return done
+
+    async def recall(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        entity: str | None = None,
+    ) -> list[RecallHit]:
+        """The k best lines for a query; `since` is inclusive, `until` exclusive. Changes no ranking."""
+        return await self._recall(query, k, since=since, until=until, kinds=kinds, entity=entity)
+
+    async def same_question(self, first: str, second: str) -> bool:
+        """Whether an answer to one question answers the other; in doubt not."""
+        if first.strip() == second.strip():
+            return True
+        language = detect(first, None, self.packs)
+        if language != detect(second, language, self.packs) or differs(first, second, self.packs[language]):
+            return False
+        return await self.similarity(first, second) > self.limits.same_similarity
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from memory.calibrate import Calibrator
 from memory.choose import Candidate, choose
@@ -10,8 +11,8 @@ from memory.database import Database, Transaction
 from memory.decay import fades_at, is_due, state_of
 from memory.errors import NotFound, Refused
 from memory.forget import Forgetting, Forgotten
-from memory.language import LanguagePack, detect
-from memory.learn import KIND, Learner, entry_of, normalised, plain_draft
+from memory.language import LanguagePack, detect, well_formed
+from memory.learn import KIND, Learned, Learner, entry_of, normalised, plain_draft, shortened
 from memory.limits import Limits
 from memory.ports import Clock, TokenCounter
 from memory.secrets import find_secret
@@ -19,8 +20,12 @@ from memory.signals import extract
 from memory.similarity import ANY
 from memory.stores import facts as rows
 from memory.stores.index import Index, Prepared
-from memory.tokens import count_tokens, cut_to_tokens
+from memory.tokens import count_tokens
 from memory.values import STATES, ChosenFact, Confidence, Domain, Fact, FactDraft, FactEvent, FactState
+
+if TYPE_CHECKING:  # pydantic is loaded only where a file is read
+    from memory.importing import Imported
+    from memory.portable import Format
 
 DOMAINS: tuple[Domain, ...] = ("work", "preferences", "decisions", "personal", "projects")
 FactList = list[Fact]  # inside the class `list` is a method
@@ -119,6 +124,20 @@ class Facts:
         language: str | None = None,
     ) -> Fact:
         """Stores a fact the user states; the stored one when it was known already; contradicted ones give way."""
+        learned = await self.learn(fact, domain, confidence, pinned=pinned, insist=insist, language=language)
+        return (*learned.facts, *learned.confirmed)[0]
+
+    async def learn(
+        self,
+        fact: str,
+        domain: Domain | None = None,
+        confidence: Confidence = "high",
+        *,
+        pinned: bool | None = None,
+        insist: bool = False,
+        language: str | None = None,
+    ) -> Learned:
+        """The same, with all that it did: what it confirmed, superseded or may contradict."""
         _check("domain", domain, DOMAINS)
         _check("confidence", confidence, CONFIDENCES)
         draft = self._draft(fact, language)
@@ -129,7 +148,8 @@ class Facts:
         ready = await self.learner.prepare([draft])
         async with self._database.transaction() as tx:
             learned = await self.learner.write(tx, ready, turn_id=None, action="added")
-        return self._dated((*learned.facts, *learned.confirmed)[0])
+        facts, confirmed = (tuple(map(self._dated, found)) for found in (learned.facts, learned.confirmed))
+        return replace(learned, facts=facts, confirmed=confirmed)
 
     async def confirm(self, fact_id: str) -> Fact:
         """The user holds on to a fact: its age starts anew (F6)."""
@@ -174,6 +194,9 @@ class Facts:
         now = self._clock()
         async with self._database.transaction() as tx:
             changes = await rows.changes_of(tx, batch)
+            later = await rows.changed_since(tx, batch)
+            if later:  # to put back a fact whose successor was replaced in turn would make two current values (F7)
+                raise Refused(f"{', '.join(later)} changed after that; undo the later changes first.")
             await rows.mark_undone(tx, batch)
             restored = [await self._revert(tx, change, texts, prepared) for change in changes]
             await rows.record(tx, "reverted", [(fact.id, None, fact) for fact in restored], now)
@@ -209,23 +232,56 @@ class Facts:
                 raise NotFound(f"There is no current fact {fact_id} any more.")
             after = replace(fresh, **changes)  # type: ignore[arg-type]
             await rows.update(tx, after)
-            await rows.record(tx, action, [(after.id, fresh, after)], self._clock())
+            batch = await rows.record(tx, action, [(after.id, fresh, after)], self._clock())
             if after.fact != fresh.fact:
+                await self._give_way(tx, after, batch)
                 await rows.unbury(tx, normalised(after.fact, self._packs.get(after.language)))
                 await self._index.add(tx, [entry_of(after)], prepared)
         return self._dated(after)
+
+    async def _give_way(self, tx: Transaction, after: Fact, batch: int) -> None:
+        """A correction may put a fact into a place that another holds: one current value is left (F7)."""
+        if not after.single:
+            return
+        for other in await rows.current_with_attribute(tx, after.attribute):
+            if other.id != after.id and other.single and other.key == after.key:
+                gone = replace(other, status="superseded", superseded_by=after.id)
+                await rows.update(tx, gone)
+                await self._index.remove(tx, KIND, [other.id])
+                await rows.record(tx, "superseded", [(other.id, other, gone)], self._clock(), batch)
 
     # -- forgetting
 
     async def preview_forget(self, fact_id: str) -> Forgotten:
         """Exactly what forgetting a fact would remove."""
-        await self.get(fact_id)
         return await self._forgetting.preview(fact_id)
 
     async def forget(self, fact_id: str) -> Forgotten:
         """Removes a fact, those it replaced and every trace of their words; it cannot be undone (F11)."""
-        await self.get(fact_id)
         return await self._forgetting.forget(fact_id)
+
+    # -- taking out and bringing in
+
+    async def export(self, form: "Format") -> str:
+        """Every fact and its chain as JSON or Markdown, from which `import_` makes the same facts."""
+        from memory import portable
+
+        return portable.write(await rows.all_with_status(self._database, ("current", "superseded")), form)
+
+    async def import_(self, text: str, form: "Format") -> "Imported":
+        """Adds the facts of an export; known ones are left as they are, forgotten ones do not come back."""
+        from memory import importing, portable
+
+        def draft(words: str) -> FactDraft:
+            found = self._draft(words, None)
+            if found.secret:
+                raise Refused(f"This looks like a credential ({found.secret}): take it out of the file.")
+            return found
+
+        importer = importing.Importer(
+            database=self._database, index=self._index, packs=self._packs, clock=self._clock, draft=draft
+        )
+        return await importer.run(portable.read(text, form))
 
     # -- choosing for a request
 
@@ -258,13 +314,13 @@ class Facts:
         return replace(fact, state=state_of(fact, self._clock(), self._limits))
 
     def _draft(self, text: str, language: str | None) -> FactDraft:
-        text = " ".join(text.split())
+        text = " ".join(well_formed(text).split())
         if not text:
             raise Refused("A fact needs at least one word.")
         spoken = language if language and language in self._packs else detect(text, None, self._packs)
         found = extract(text, spoken, self._packs)
         draft = found[0] if len(found) == 1 else plain_draft(text, spoken, self._packs)
-        whole = cut_to_tokens(text, self._limits.fact_tokens)
+        whole = shortened(text, self._limits.fact_tokens)
         return replace(draft, fact=whole, quote=text, secret=find_secret(text))
 
 

@@ -42,7 +42,9 @@ NOTICES = (
     "same_question",
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
+TOPIC_KEYS = ("phrases", "pointers", "closings", "requests")
 FACT_KEYS = ("openers", "conjunctions", "rules")
+RULE_KINDS = ("signal", "affirms", "instruction", "decision", "declaration", "change")
 BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
 
 _FOLD_PUNCTUATION = str.maketrans("’‘‛`´“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
@@ -75,18 +77,21 @@ class LanguagePack:
             self.stemmer: str | None = source.get("stemmer") or None
             self.script: str = source.get("script", "latin")
             self.words: dict[str, frozenset[str]] = {
-                key: frozenset(fold(word) for word in source["words"].get(key, ())) for key in WORD_LISTS
+                key: frozenset(fold(word) for word in _listed(source["words"].get(key, ()))) for key in WORD_LISTS
             }
             self.notices: dict[str, str] = dict(source["notices"])
             self.letters: str = source.get("letters", "")
         except (KeyError, TypeError, AttributeError) as exc:
-            raise LanguagePackError(f"The language pack {origin} lacks {exc}. Compare it with en.toml.") from exc
+            raise LanguagePackError(
+                f"The language pack {origin} is not usable: {exc!r}. Compare it with en.toml."
+            ) from exc
 
     def missing(self) -> list[str]:
         """What a complete pack has and this one lacks, as dotted keys."""
         lacks = [f"words.{key}" for key in WORD_LISTS if not self.words[key]]
         lacks += [f"notices.{key}" for key in NOTICES if not self.notices.get(key)]
-        lacks += ["topics.phrases"] if not self._source.get("topics", {}).get("phrases") else []
+        topics = self._source.get("topics", {})
+        lacks += [f"topics.{key}" for key in TOPIC_KEYS if not topics.get(key)]
         facts = self._source.get("facts", {})
         lacks += [f"facts.{key}" for key in FACT_KEYS if not facts.get(key)]
         lacks += [f"facts.blocks.{key}" for key in BLOCK_KEYS if not facts.get("blocks", {}).get(key)]
@@ -111,28 +116,51 @@ class LanguagePack:
     @cached_property
     def openers(self) -> re.Pattern[str]:
         """Words that may stand before a clause without changing what it says."""
-        return self._either(self._source["facts"]["openers"], suffix=r"[\s,:.!\-]*")
+        return self._either(self._section("facts").get("openers", ()), suffix=r"[\s,:.!\-]*")
 
     @cached_property
     def conjunctions(self) -> re.Pattern[str]:
         """Words that start a new clause."""
-        return self._either(self._source["facts"]["conjunctions"])
+        return self._either(self._section("facts").get("conjunctions", ()))
 
     @cached_property
     def blocks(self) -> dict[str, re.Pattern[str]]:
         """What keeps a message, sentence or clause from teaching anything."""
-        blocks = self._source["facts"]["blocks"]
+        blocks = self._section("facts").get("blocks", {})
         return {key: self._either(blocks.get(key, ())) for key in BLOCK_KEYS}
 
     @cached_property
     def topic_phrases(self) -> re.Pattern[str]:
         """Explicit changes of subject (T1)."""
-        return self._either(self._source["topics"]["phrases"])
+        return self._either(self._section("topics").get("phrases", ()))
+
+    @cached_property
+    def decides(self) -> re.Pattern[str]:
+        """How a decision sounds, anywhere in a sentence."""
+        rules = [raw for raw in self._section("facts").get("rules", ()) if raw["kind"] == "decision"]
+        spoken = [*self._section("topics").get("decisions", ()), *(text for raw in rules for text in raw["patterns"])]
+        unnamed = [re.sub(r"\(\?P<\w+>", "(?:", _expand(text, self.macros)) for text in spoken]
+        return self._either([rf"(?<!\w)(?:{text})" if self.script != "han" else text for text in unnamed])
+
+    @cached_property
+    def pointers(self) -> re.Pattern[str]:
+        """Words that point back to what was said: it, that one, eso."""
+        return self._either(self._section("topics").get("pointers", ()))
+
+    @cached_property
+    def closings(self) -> re.Pattern[str]:
+        """What people say when a matter is settled: thanks, bye."""
+        return self._either(self._section("topics").get("closings", ()))
+
+    @cached_property
+    def requests(self) -> re.Pattern[str]:
+        """How a new request begins: I need, can you, where is."""
+        return self._either(self._section("topics").get("requests", ()))
 
     @cached_property
     def domain_words(self) -> dict[str, re.Pattern[str]]:
         """Words that tell the domain of a text."""
-        return {key: self._either(self._source["domains"].get(key, ())) for key in DOMAINS}
+        return {key: self._either(self._section("domains").get(key, ())) for key in DOMAINS}
 
     @cached_property
     def doubt(self) -> re.Pattern[str]:
@@ -148,8 +176,23 @@ class LanguagePack:
         """Whether the user asks to keep even a credential."""
         return bool(_words_pattern(self._source["words"].get("insist", ()), self.script).search(fold(text)))
 
+    def check(self) -> None:
+        """Raises now what would otherwise come up in the middle of a conversation."""
+        try:
+            for name in [name for name in vars(type(self)) if isinstance(getattr(type(self), name), cached_property)]:
+                getattr(self, name)
+            self.insists("")
+        except (KeyError, TypeError, AttributeError, ValueError) as exc:
+            raise LanguagePackError(f"The language pack {self.origin} is not as it should be: {exc!r}.") from exc
+
+    def _section(self, name: str) -> Mapping[str, Any]:
+        section: Mapping[str, Any] = self._source.get(name, {})
+        return section
+
     def _rule(self, raw: Mapping[str, Any]) -> Rule:
-        patterns = tuple(self._compile(text) for text in raw["patterns"])
+        if raw["kind"] not in RULE_KINDS or raw.get("domain", "") not in ("", *DOMAINS):
+            raise ValueError(f"kind {raw['kind']!r}, domain {raw.get('domain', '')!r}")
+        patterns = tuple(self._compile(text) for text in _listed(raw["patterns"]))
         return Rule(
             kind=raw["kind"],
             attribute=raw.get("attribute", ""),
@@ -160,13 +203,20 @@ class LanguagePack:
         )
 
     def _either(self, parts: Any, suffix: str = "") -> re.Pattern[str]:
-        return self._compile("(?:" + "|".join(f"(?:{part})" for part in parts) + ")" + suffix if parts else r"(?!)")
+        either = "|".join(f"(?:{part})" for part in _listed(parts))
+        return self._compile(f"(?:{either}){suffix}" if parts else r"(?!)")
 
     def _compile(self, text: str) -> re.Pattern[str]:
         try:
             return re.compile(_expand(text, self.macros))
         except re.error as exc:
             raise LanguagePackError(f"The language pack {self.origin} has a bad pattern: {text!r} ({exc}).") from exc
+
+
+def _listed(parts: Any) -> Any:
+    if isinstance(parts, str):  # would be taken apart into its letters
+        raise TypeError(f"{parts!r} should be a list")
+    return parts
 
 
 def _expand(text: str, macros: Mapping[str, str]) -> str:
@@ -180,6 +230,13 @@ def _words_pattern(words: Any, script: str) -> re.Pattern[str]:
         return re.compile(r"(?!)")
     inner = "|".join(re.escape(fold(word)) for word in sorted(words, key=len, reverse=True))
     return re.compile(f"(?:{inner})" if script == "han" else rf"(?<!\w)(?:{inner})(?!\w)")
+
+
+def well_formed(text: str) -> str:
+    """The text as it can be stored and compared: accents joined to their letters, no NUL, no half characters."""
+    if text.isascii():
+        return text.replace("\0", "")
+    return unicodedata.normalize("NFC", re.sub(r"[\ud800-\udfff]", "\ufffd", text)).replace("\0", "")
 
 
 def fold(text: str) -> str:
@@ -233,7 +290,10 @@ def load_packs(folder: Path | None = None) -> Mapping[str, LanguagePack]:
     """The shipped packs and those of the user's own folder; one with the same code replaces the shipped one."""
     if folder is None or not folder.is_dir():
         return shipped_packs()
-    return {**shipped_packs(), **_read_packs(folder)}
+    own = _read_packs(folder)
+    for pack in own.values():
+        pack.check()
+    return {**shipped_packs(), **own}
 
 
 def _read_packs(folder: Any) -> Mapping[str, LanguagePack]:

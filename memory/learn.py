@@ -1,13 +1,14 @@
 """Learning: drafts of facts become rows, confirm what is known or supersede it (F2, F6, F7), in one transaction."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory.calibrate import Calibrator
-from memory.corrections import Known, Verdict, judge
+from memory.corrections import Known, Verdict, judge, says_the_same
 from memory.database import Database, Transaction
-from memory.language import LanguagePack, words_of
+from memory.language import LanguagePack, fold, words_of
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.secrets import find_secret
@@ -62,9 +63,7 @@ class Learner:
         """Embeds drafts and looks for the facts they may concern; nothing is written."""
         if not drafts:
             return []
-        cut = [
-            replace(draft, fact=cut_to_tokens(draft.fact, self._limits.fact_tokens).rstrip(" ,;")) for draft in drafts
-        ]
+        cut = [replace(draft, fact=shortened(draft.fact, self._limits.fact_tokens)) for draft in drafts]
         prepared = await self._index.prepare([draft.fact for draft in cut])
         scale = await self._calibrator.current()
         ready = []
@@ -83,6 +82,8 @@ class Learner:
         """Stores drafts, in the transaction of the turn that stated them."""
         learned = Learned()
         for item in ready:
+            if any(says_the_same(item.draft, fact, self._packs) for fact in learned.facts):
+                continue  # "I moved to Lyon. I live in Lyon now."
             known = await self._known(tx, item, learned)
             verdict = judge(item.draft, known, self._packs, self._limits)
             learned = await self._apply(tx, item, verdict, turn_id, action, learned)
@@ -94,6 +95,8 @@ class Learner:
         found = {fact.id: fact for fact in await rows.with_ids(tx, similarity)}
         if item.draft.attribute:
             found |= {fact.id: fact for fact in await rows.current_with_attribute(tx, item.draft.attribute)}
+        # another process may have stored the same words since the draft was prepared
+        found |= {fact.id: fact for fact in await rows.current_saying(tx, item.draft.fact)}
         own = {fact.id for fact in learned.facts}
         return [
             Known(fact=fact, similarity=similarity.get(fact.id, 0.0))
@@ -180,9 +183,20 @@ def normalised(text: str, pack: LanguagePack | None) -> str:
     return " ".join(stems(text, pack)) or " ".join(words_of(text)) or text.strip()
 
 
+def shortened(text: str, tokens: int) -> str:
+    """A fact that fits a request with its line break, cut where a clause or at least a word ends."""
+    cut = cut_to_tokens(text, tokens - 1)
+    if cut == text:
+        return text
+    ends = [match.start() for match in re.finditer(r"[,;:.!?，；：。！？、]+(?=\s|$)|[，；：。！？、]", cut)]
+    words = [match.start() for match in re.finditer(r"\s+", cut)]
+    place = next((found[-1] for found in (ends, words) if found and found[-1] * 2 >= len(cut)), len(cut))
+    return cut[:place].rstrip(" ,;:，；：、")
+
+
 def plain_draft(text: str, language: str, packs: Mapping[str, LanguagePack]) -> FactDraft:
     """A text taken as a fact because the user says so, not because a rule recognises it."""
-    folded = text.lower()
+    folded = fold(text)
     counts = {domain: len(pattern.findall(folded)) for domain, pattern in packs[language].domain_words.items()}
     best = max(counts, key=lambda domain: counts[domain])
     domain: Domain = best if counts[best] else "personal"  # type: ignore[assignment]

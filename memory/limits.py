@@ -32,6 +32,7 @@ class Limits:
     embed_max_tokens: int = rule("5", 512, "At most this much of one text is embedded, in tokens.")
     embed_batch_texts: int = rule("5", 256, "Texts embedded at once while re-embedding, a count.")
     query_embedding_ttl_seconds: int = rule("C4", 86_400, "How long the embedding of a query is kept, in seconds.")
+    query_embeddings_held: int = rule("C4", 512, "Query embeddings held in memory until they are written, a count.")
     same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
     shift_similarity: float = rule("T1", 0.4, "Calibrated similarity below which the topic has changed, 0 to 1.")
     language_certainty: float = rule("2", 0.7, "Certainty below which a message keeps the chat's language, 0 to 1.")
@@ -65,4 +66,40 @@ class Limits:
     fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
     fact_asked_words: float = rule(
         "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."
+    )
+
+    # Window
+    window_turns: int = rule("W1", 6, "Turns in the window, a count.")
+    window_max_turns: int = rule("W1", 8, "Turns in the window when the talk hangs together, a count.")
+    window_min_turns: int = rule("W1", 4, "Turns in the window when it does not, a count.")
+    window_high_continuity: float = rule("W1", 0.7, "Continuity above which two turns make the window larger, 0 to 1.")
+    window_low_continuity: float = rule("W1", 0.3, "Continuity below which two turns make it smaller, 0 to 1.")
+    window_tokens: int = rule("W2", 1200, "The window, in tokens.")
+
+    # Topics
+    topic_shift_chance: float = rule("T1", 0.32, "Estimated chance above which a turn opens a new topic, 0 to 1.")
+    topic_shift_chance_of_reply: float = rule("T1", 0.5, "The same for a turn that follows a question, 0 to 1.")
+    domain_clear_words: int = rule("T1", 2, "Words of a domain that make it clear, a count.")
+
+    # Summaries
+    segment_turns: int = rule("S1", 3, "Turns that are compressed together, a count.")
+    summary_tokens: int = rule("S2", 50, "One summary as rendered, in tokens.")
+    summary_slots: int = rule("S2", 4, "Summaries of a chat in a request, a count.")
+    summaries_tokens: int = rule("S2", 200, "All of them, in tokens.")
+
+    # Budget
+    request_tokens: int = rule("B1", 4000, "A whole request stays below this, in tokens.")
+    aggressive_tokens: int = rule("B2", 3000, "Above this the request is compressed aggressively, in tokens.")
+    recall_tokens: int = rule("B5", 2000, "Recalled items in a request, in tokens.")
+    item_tokens: int = rule("3", 120, "One item of memory in a request, in tokens.")
+    tool_result_tokens: int = rule("B5", 300, "Pending tool results, in tokens.")
+    message_overhead_tokens: int = rule("3", 3, "What a message costs beside its text, in tokens.")
+    request_overhead_tokens: int = rule("3", 3, "What a request costs beside its messages, in tokens.")
+    provider_factor: float = rule("B6", 1.3, "The model's own tokens per cl100k token until it was measured, a ratio.")
+
+    # Recall
+    recall_candidates: int = rule("M2", 60, "Lines looked at by each way of searching, a count.")
+    recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")
+    recall_rank_offset: int = rule(
+        "M2", 60, "Evens out the weight of the first ranks when rankings are fused, a count."
     )

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
+    Vectors = NDArray[np.float32]
+else:
+    Vectors = Any  # numpy is imported where vectors are made: looking at facts does without it
 
 
 class Clock(Protocol):

@@ -25,7 +25,9 @@ _QUOTED_SPAN = re.compile(
 _CODE_LINE = re.compile(
     r"^\s*(?:[$#%]\s+\w|git |sudo |pip |npm |docker |curl |"
     r"select\b.*\bfrom\b|insert into|update \w+ set|def \w+\(|class \w+[:(]|import \w+|from \w+ import|"
-    r"(?:const|let|var|public|private|static|function|return|print|echo|console|if|for|while)\b.*[;({=]|"
+    r"(?:const|let|var) \S+ ?=|(?:if|for|while) ?\(.*[){};]\s*$|(?:console\.\w+|print)\(|"
+    r"(?:if|for|while|return|public|private|static|function|print|echo)\b.*"
+    r"(?:[;{}]\s*$|[)\]]:\s*$|==|!=|\+=|&&|\|\||=>)|"
     r"\[?\d{4}-\d\d-\d\d[ t]\d\d:\d\d|<\/?\w+[^>]*>|[{}\[\]]\s*$|[\w.]+\s*=\s*[\"'{\[(]|"
     r"\w+\([\"'].*\)|[\w-]+:\s*[\"'{\[]|\{\s*\"|//|/\*|#\w+ )"
 )
@@ -89,7 +91,8 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        if _ABBREVIATION.search(fold(text[start : match.end()])) and match.end() < len(text):
+        last_word = text[max(start, match.end() - 12) : match.end()]
+        if _ABBREVIATION.search(fold(last_word)) and match.end() < len(text):
             continue
         piece = text[start : match.end()].strip()
         if piece.strip(_EDGES):
@@ -265,7 +268,7 @@ def _draft(sentence: str, folded: str, hit: Found, end: int, pack: LanguagePack)
         fact=text,
         domain=_domain(hit.rule, folded[hit.start : end], pack),
         confidence=_confidence(folded[:end], pack),
-        quote=sentence.strip(),
+        quote=text if find_secret(sentence) and not find_secret(text) else sentence.strip(),
         language=pack.code,
         kind="statement" if hit.rule.kind == "signal" else hit.rule.kind,  # type: ignore[arg-type]
         attribute=hit.rule.attribute,

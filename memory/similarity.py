@@ -12,19 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from memory.errors import EmbedderError
 from memory.ports import Embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+else:
+    Floats = Any
 
 ANY = "*"  # the map for a pair of two languages, or of one that has no pairs
 TYPICAL_UNRELATED, LOW, HIGH = 0.2, 0.4, 0.85
 _LEAST_GAP = 0.02
 
 Label = Literal["same", "related", "unrelated", "swapped"]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,8 @@ class Cuts:
 
     def scale(self, cosine: float) -> float:
         """The place of a cosine on the common scale."""
+        import numpy as np
+
         points = (-1.0, self.unrelated, self.low, self.high, 1.0)
         return float(np.interp(cosine, points, (0.0, TYPICAL_UNRELATED, LOW, HIGH, 1.0)))
 
@@ -89,9 +96,14 @@ def _pairs_text() -> str:
 
 async def cosines(pairs: Sequence[Pair], embedder: Embedder) -> Floats:
     """The raw cosine of each pair."""
+    import numpy as np
+
     first = await embedder.embed([pair.a for pair in pairs])
     second = await embedder.embed([pair.b for pair in pairs])
-    return np.asarray((first * second).sum(axis=1), dtype=np.float64)
+    raw = np.asarray((first * second).sum(axis=1), dtype=np.float64)
+    if not np.isfinite(raw).all():
+        raise EmbedderError(f"The embedding model {embedder.model} answered with something that is no embedding.")
+    return raw
 
 
 async def calibrate(embedder: Embedder) -> Calibration:
@@ -111,6 +123,8 @@ def fit(model: str, pairs: Sequence[Pair], raw: Floats) -> Calibration:
 
 
 def _cuts(pairs: Sequence[Pair], raw: Floats) -> Cuts:
+    import numpy as np
+
     by_label: dict[str, Floats] = {
         label: raw[[index for index, pair in enumerate(pairs) if pair.label == label]]
         for label in ("same", "related", "unrelated")
@@ -128,6 +142,8 @@ def _cuts(pairs: Sequence[Pair], raw: Floats) -> Cuts:
 
 def _parting(above: Floats, below: Floats) -> float:
     """Where a logistic curve that weighs both sides alike crosses one half."""
+    import numpy as np
+
     x = np.concatenate([above, below])
     wanted = np.concatenate([np.ones(len(above)), np.zeros(len(below))])
     weight = np.concatenate([np.full(len(above), 0.5 / len(above)), np.full(len(below), 0.5 / len(below))]) * len(x)

@@ -114,3 +114,96 @@ class Turn:
     stale: tuple[Fact, ...] = field(default=())
     refused: tuple[str, ...] = ()
     reminder_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A segment of turns as keys and values (S1); never prose, never changed."""
+
+    id: str
+    topic: str
+    discussed: tuple[str, ...]
+    outcome: str
+    decisions: tuple[str, ...]
+    open_questions: tuple[str, ...]
+    rendered: str
+    token_count: int
+    language: str
+    at: datetime
+
+
+StatementKind = Literal["world", "experience", "opinion", "observation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a compressed turn said, as a short line that stands alone (M1)."""
+
+    id: str
+    kind: StatementKind
+    text: str
+    speaker: str
+    session_id: int
+    turn_id: int
+    language: str
+    entities: tuple[str, ...]
+    at: datetime
+
+
+Section = Literal["static", "tools", "summaries", "window", "recalled", "facts", "message"]
+SECTIONS: tuple[Section, ...] = ("static", "tools", "summaries", "window", "recalled", "facts", "message")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One stored row in a request, verbatim, and why it is there."""
+
+    id: str
+    text: str
+    rank: int
+    why: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionReport:
+    """What one section of a request holds."""
+
+    name: Section
+    tokens: int
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Something that did not make it into a request, and why."""
+
+    section: Section
+    id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A request, ready to be sent, and the account of it."""
+
+    messages: list[dict[str, str]]
+    tokens: int
+    provider_tokens: int
+    sections: dict[Section, SectionReport]
+    left_out: tuple[LeftOut, ...]
+    message_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallHit:
+    """Something found in memory, and how."""
+
+    id: str
+    kind: str
+    text: str
+    at: datetime
+    entities: tuple[str, ...]
+    score: float
+    why: str
+    source: str

@@ -22,7 +22,8 @@ CREATE TABLE turns (
     token_count         INTEGER NOT NULL,
     semantic_continuity REAL,
     topic_shift         INTEGER NOT NULL DEFAULT 0,
-    summarized_at       TEXT,
+    left_window         INTEGER NOT NULL DEFAULT 0,  -- 1 once it is queued for compression
+    summarized_at       TEXT,  -- when its content was replaced by statements and a summary
     UNIQUE (session_id, turn_number)
 ) STRICT;
 

@@ -5,7 +5,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -81,6 +81,12 @@ async def current_with_attribute(reader: Reader, attribute: str) -> list[Fact]:
     rows = await reader.fetch_all(
         "SELECT * FROM facts WHERE attribute = ? AND status = 'current' ORDER BY id", (attribute,)
     )
+    return [_fact(row) for row in rows]
+
+
+async def current_saying(reader: Reader, text: str) -> list[Fact]:
+    """The current facts with exactly this text."""
+    rows = await reader.fetch_all("SELECT * FROM facts WHERE fact = ? AND status = 'current' ORDER BY id", (text,))
     return [_fact(row) for row in rows]
 
 
@@ -188,6 +194,44 @@ async def changes_of(reader: Reader, batch: int) -> list[Change]:
         Change(number=row["id"], fact_id=f"f{row['fact_id']}", before=load(row["before"]), after=load(row["after"]))
         for row in rows
     ]
+
+
+async def changed_since(reader: Reader, batch: int) -> list[str]:
+    """The facts of an act that a later one, not reverted, has changed again."""
+    rows = await reader.fetch_all(
+        "SELECT DISTINCT fact_id FROM fact_events WHERE batch > ? AND undone = 0 AND action NOT IN "
+        "('forgotten', 'reverted') AND fact_id IN (SELECT fact_id FROM fact_events WHERE batch = ?) ORDER BY fact_id",
+        (batch, batch),
+    )
+    return [f"f{row['fact_id']}" for row in rows]
+
+
+async def images(reader: Reader, fact_ids: Sequence[str]) -> list[Fact]:
+    """These facts as they were at any time, as far as the history shows it."""
+    marks = ", ".join("?" * len(fact_ids))
+    rows = await reader.fetch_all(
+        f"SELECT before, after FROM fact_events WHERE fact_id IN ({marks})",
+        [number_of(fact_id) for fact_id in fact_ids],
+    )
+    return [image for row in rows for image in (load(row["before"]), load(row["after"])) if image]
+
+
+async def narrow_quotes(tx: Transaction, quotes: Iterable[str]) -> None:
+    """Facts quoted with these words keep only their own: the rest of the sentence is to be forgotten."""
+    for quote in quotes:
+        rows = await tx.fetch_all("SELECT id FROM facts WHERE quote = ?", (quote,))
+        for row in rows:
+            await tx.execute("UPDATE facts SET quote = fact WHERE id = ?", (row["id"],))
+            events = await tx.fetch_all("SELECT id, before, after FROM fact_events WHERE fact_id = ?", (row["id"],))
+            await tx.execute_many(
+                "UPDATE fact_events SET before = ?, after = ? WHERE id = ?",
+                [(_narrowed(event["before"]), _narrowed(event["after"]), event["id"]) for event in events],
+            )
+
+
+def _narrowed(image: str | None) -> str | None:
+    fact = load(image)
+    return dump(replace(fact, quote=fact.fact)) if fact else None
 
 
 async def mark_undone(tx: Transaction, batch: int) -> None:

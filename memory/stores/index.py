@@ -5,6 +5,7 @@ built beside the active one, which stays in force until the new one is complete.
 """
 
 import hashlib
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +13,15 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from memory.database import Database, Transaction, View
+from memory.errors import EmbedderError
 from memory.language import LanguagePack, words_of
 from memory.limits import Limits
 from memory.ports import Clock, Embedder, Vectors
 
 Progress = Callable[[int, int], None]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,26 +84,43 @@ class Index:
         self._packs = packs
         self._clock = clock
         self._limits = limits
+        self._queries: dict[tuple[str, bytes], tuple[Vectors, datetime]] = {}
 
     # -- writing
 
     async def prepare(self, texts: Sequence[str]) -> Prepared:
-        """The vectors of texts about to be stored; those of texts stored before are reused (C4)."""
+        """The vectors of texts about to be stored; those of texts stored before are reused (C4).
+
+        A model that is gone or fails makes none: the texts are found by their words until they are re-embedded.
+        """
+        import numpy as np
+
+        words_only = Prepared(generation=None, vectors=np.zeros((len(texts), 0), dtype=np.float32))
+        if not texts:
+            return words_only
+        try:
+            generation, known = await self._generation_for(texts)
+            embedder = self._embedders.get(generation.model)
+            if embedder is None:
+                return words_only
+            unknown = [text for text in dict.fromkeys(texts) if text not in known]
+            if unknown:
+                known.update(zip(unknown, await embed(embedder, unknown, generation.dimension), strict=True))
+        except EmbedderError:
+            _LOG.warning("%d texts are stored without vectors", len(texts), exc_info=True)
+            return words_only
+        return Prepared(generation=generation.id, vectors=np.stack([known[text] for text in texts]))
+
+    async def _generation_for(self, texts: Sequence[str]) -> tuple[Generation, dict[str, Vectors]]:
+        """The generation in force and what it knows of these texts; the first texts of a memory start one."""
         generation = await self._active()
-        if generation is None:
-            vectors = await self._wanted.embed(texts)
-            await self._first_generation(vectors.shape[1])
-            generation = await self._active()
-        embedder = self._embedders.get(generation.model) if generation else None
-        if generation is None or embedder is None:  # a model that is gone: words only, until re-embedded
-            return Prepared(generation=None, vectors=np.zeros((len(texts), 0), dtype=np.float32))
-        known = await self._known_vectors(generation, texts)
-        unknown = [text for text in dict.fromkeys(texts) if text not in known]
-        if unknown:
-            known.update(zip(unknown, await embedder.embed(unknown), strict=True))
-        rows = [known[text] for text in texts]
-        vectors = np.stack(rows) if rows else np.zeros((0, generation.dimension), dtype=np.float32)
-        return Prepared(generation=generation.id, vectors=vectors)
+        if generation is not None:
+            return generation, await self._known_vectors(generation, texts)
+        distinct = list(dict.fromkeys(texts))
+        vectors = await embed(self._wanted, distinct)
+        generation = await self._first_generation(vectors.shape[1])
+        ours = generation.model == self._wanted.model  # another process may have been faster, with another model
+        return generation, dict(zip(distinct, vectors, strict=True)) if ours else {}
 
     async def add(self, tx: Transaction, entries: Sequence[Entry], prepared: Prepared) -> None:
         """Makes entries findable; one with the same kind and ref is replaced."""
@@ -136,6 +155,7 @@ class Index:
 
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
+        self._queries.clear()
         await tx.execute("DELETE FROM query_embeddings")
 
     # -- searching
@@ -172,28 +192,47 @@ class Index:
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=1.0 - row["distance"]) for row in rows]
 
+    async def vector(self, text: str) -> Vectors | None:
+        """The vector of a text in the active model, not kept; None while that model is gone."""
+        generation = await self._active()
+        embedder = self._embedders.get(generation.model if generation else self._wanted.model)
+        return (await embedder.embed([text]))[0] if embedder else None
+
     async def query_vector(self, text: str) -> Vectors | None:
-        """The vector of a query in the active model, kept for a day (C4); None while that model is gone."""
+        """The same for a query, kept for a day (C4): at once in memory, in the file with `keep_queries`."""
         generation = await self._active()
         embedder = self._embedders.get(generation.model if generation else self._wanted.model)
         if embedder is None:
             return None
-        now = self._clock()
-        key = (embedder.model, _hash(text))
-        kept = await self._database.fetch_value(
+        key, now = (embedder.model, _hash(text)), self._clock()
+        kept = self._queries.get(key)
+        if kept and kept[1] > now:
+            return kept[0]
+        stored = await self._database.fetch_value(
             "SELECT vector FROM query_embeddings WHERE model = ? AND text_hash = ? AND expires_at > ?",
             (*key, now.isoformat()),
         )
-        if kept is not None:
-            return np.frombuffer(kept, dtype=np.float32)
+        if stored is not None:
+            return _as_vector(stored)
         vector: Vectors = (await embedder.embed([text]))[0]
-        expires = (now + timedelta(seconds=self._limits.query_embedding_ttl_seconds)).isoformat()
-        async with self._database.transaction() as tx:
-            await tx.execute("DELETE FROM query_embeddings WHERE expires_at <= ?", (now.isoformat(),))
-            await tx.execute(
-                "INSERT OR REPLACE INTO query_embeddings VALUES (?, ?, ?, ?)", (*key, vector.tobytes(), expires)
-            )
+        self._queries[key] = (vector, now + timedelta(seconds=self._limits.query_embedding_ttl_seconds))
+        while len(self._queries) > self._limits.query_embeddings_held:
+            del self._queries[next(iter(self._queries))]
         return vector
+
+    async def keep_queries(self) -> None:
+        """Writes the query vectors made since the last time, and drops those that expired."""
+        rows = [(*key, vector.tobytes(), expires.isoformat()) for key, (vector, expires) in self._queries.items()]
+        now = self._clock().isoformat()
+        expired = await self._database.fetch_value(
+            "SELECT 1 FROM query_embeddings WHERE expires_at <= ? LIMIT 1", (now,)
+        )
+        if not rows and not expired:
+            return
+        async with self._database.transaction() as tx:
+            await tx.execute("DELETE FROM query_embeddings WHERE expires_at <= ?", (now,))
+            await tx.execute_many("INSERT OR REPLACE INTO query_embeddings VALUES (?, ?, ?, ?)", rows)
+        self._queries.clear()
 
     async def model(self) -> str:
         """The model whose vectors are in force."""
@@ -224,7 +263,7 @@ class Index:
                 if await self._switch_to(generation):
                     return done
                 continue
-            vectors = await self._wanted.embed([row["text"] for row in rows])
+            vectors = await embed(self._wanted, [row["text"] for row in rows], generation.dimension)
             await self._store(generation, rows, vectors)
             done += len(rows)
             if progress:
@@ -257,7 +296,7 @@ class Index:
         active = await self._active()
         if active and active.model == self._wanted.model:
             return active
-        dimension = int((await self._wanted.embed(["dimension"])).shape[1])
+        dimension = int((await embed(self._wanted, ["dimension"])).shape[1])
         async with self._database.transaction() as tx:
             row = await tx.fetch_one("SELECT * FROM generations WHERE state = 'building'")
             if row and row["model"] == self._wanted.model and row["dimension"] == dimension:
@@ -267,10 +306,9 @@ class Index:
                 await tx.execute("DELETE FROM generations WHERE id = ?", (row["id"],))
             return await self._create(tx, dimension, "building")
 
-    async def _first_generation(self, dimension: int) -> None:
+    async def _first_generation(self, dimension: int) -> Generation:
         async with self._database.transaction() as tx:
-            if await tx.fetch_value("SELECT count(*) FROM generations WHERE state = 'active'") == 0:
-                await self._create(tx, dimension, "active")
+            return await self._active() or await self._create(tx, dimension, "active")
 
     async def _create(self, tx: Transaction, dimension: int, state: str) -> Generation:
         written = await tx.execute(
@@ -289,6 +327,7 @@ class Index:
         return _generation(row) if row else None
 
     async def _known_vectors(self, generation: Generation, texts: Sequence[str]) -> dict[str, Vectors]:
+
         known: dict[str, Vectors] = {}
         for text in dict.fromkeys(texts):
             vector = await self._database.fetch_value(
@@ -297,7 +336,7 @@ class Index:
                 (_hash(text), text),
             )
             if vector is not None:
-                known[text] = np.frombuffer(vector, dtype=np.float32)
+                known[text] = _as_vector(vector)
         return known
 
     async def _missing(self, generation: Generation, limit: int) -> list[Any]:
@@ -318,18 +357,38 @@ class Index:
         return int(await self._database.fetch_value("SELECT count(*) FROM entries"))
 
 
+async def embed(embedder: Embedder, texts: Sequence[str], dimension: int | None = None) -> Vectors:
+    """The vectors of texts; an embedder from outside may answer anything, and only vectors get past here."""
+    import numpy as np
+
+    vectors = np.ascontiguousarray(await embedder.embed(texts), dtype=np.float32)
+    right = vectors.ndim == 2 and len(vectors) == len(texts) and vectors.shape[1] == (dimension or vectors.shape[1])
+    if not right or not np.isfinite(vectors).all():
+        raise EmbedderError(
+            f"The embedding model {embedder.model} answered with something that is no embedding. "
+            "Check the model, or choose another one."
+        )
+    return vectors
+
+
 def _generation(row: Any) -> Generation:
     return Generation(id=row["id"], model=row["model"], dimension=row["dimension"])
+
+
+def _as_vector(stored: bytes) -> Vectors:
+    import numpy as np
+
+    return np.frombuffer(stored, dtype=np.float32)
 
 
 def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def stems(text: str, pack: LanguagePack | None) -> list[str]:
-    """The content words of a text, stemmed; of Chinese the characters and their pairs."""
+def stems(text: str, pack: LanguagePack | None, skip: frozenset[str] = frozenset()) -> list[str]:
+    """The content words of a text but those to skip, stemmed; of Chinese the characters and their pairs."""
     words = words_of(text)
-    function_words = pack.words["function_words"] if pack else frozenset()
+    function_words = pack.words["function_words"] | skip if pack else skip
     stemmer = _stemmer(pack.stemmer) if pack and pack.stemmer else None
     found: list[str] = []
     for index, word in enumerate(words):

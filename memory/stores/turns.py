@@ -36,16 +36,35 @@ async def set_session_language(tx: Transaction, session_id: int, language: str) 
 
 
 async def insert(
-    tx: Transaction, session_id: int, role: Role, speaker: str, content: str, at: datetime, token_count: int
+    tx: Transaction,
+    session_id: int,
+    *,
+    role: Role,
+    speaker: str,
+    content: str,
+    at: datetime,
+    token_count: int,
+    semantic_continuity: float | None,
+    topic_shift: bool,
 ) -> Turn:
     """The next turn of a session."""
     number = int(
         await tx.fetch_value("SELECT coalesce(max(turn_number), 0) + 1 FROM turns WHERE session_id = ?", (session_id,))
     )
     written = await tx.execute(
-        "INSERT INTO turns (session_id, turn_number, role, speaker, content, timestamp, token_count) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (session_id, number, role, speaker, content, at.isoformat(), token_count),
+        "INSERT INTO turns (session_id, turn_number, role, speaker, content, timestamp, token_count, "
+        "semantic_continuity, topic_shift) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            session_id,
+            number,
+            role,
+            speaker,
+            content,
+            at.isoformat(),
+            token_count,
+            semantic_continuity,
+            int(topic_shift),
+        ),
     )
     return Turn(
         id=int(written.lastrowid or 0),
@@ -56,6 +75,8 @@ async def insert(
         content=content,
         timestamp=at,
         token_count=token_count,
+        semantic_continuity=semantic_continuity,
+        topic_shift=topic_shift,
     )
 
 
@@ -67,9 +88,43 @@ async def last(reader: Reader, session_id: int, count: int) -> list[Turn]:
     return [_turn(row) for row in reversed(rows)]
 
 
-async def containing(reader: Reader, text: str) -> list[Turn]:
-    """The turns in which a text stands, letter for letter."""
-    rows = await reader.fetch_all("SELECT * FROM turns WHERE instr(content, ?) > 0 ORDER BY id", (text,))
+async def window(reader: Reader, session_id: int) -> list[Turn]:
+    """The turns of a session that are still sent as they were said."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM turns WHERE session_id = ? AND left_window = 0 ORDER BY turn_number", (session_id,)
+    )
+    return [_turn(row) for row in rows]
+
+
+async def open_window(reader: Reader, channel: str, chat: str) -> tuple[int, list[Turn]] | None:
+    """The open session of a chat and the turns in its window."""
+    session = await reader.fetch_value(
+        "SELECT id FROM sessions WHERE channel = ? AND chat = ? AND closed_at IS NULL", (channel, chat)
+    )
+    return None if session is None else (int(session), await window(reader, int(session)))
+
+
+async def session(reader: Reader, session_id: int) -> Session | None:
+    """One session."""
+    row = await reader.fetch_one("SELECT * FROM sessions WHERE id = ?", (session_id,))
+    if row is None:
+        return None
+    opened = datetime.fromisoformat(row["opened_at"])
+    return Session(id=row["id"], channel=row["channel"], chat=row["chat"], opened_at=opened)
+
+
+async def between(reader: Reader, session_id: int, first: int, last: int) -> list[Turn]:
+    """The turns of a segment."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM turns WHERE session_id = ? AND id BETWEEN ? AND ? ORDER BY turn_number",
+        (session_id, first, last),
+    )
+    return [_turn(row) for row in rows]
+
+
+async def with_content(reader: Reader) -> list[Turn]:
+    """All turns whose words are still there."""
+    rows = await reader.fetch_all("SELECT * FROM turns WHERE content != '' ORDER BY id")
     return [_turn(row) for row in rows]
 
 

@@ -35,7 +35,8 @@ def protect(file: Path) -> None:
     file.chmod(0o400)
 
 
-async def make(path: Path, rows: int = 200) -> None:
+async def make(path: Path, rows: int = 2000) -> None:
+    """A memory most of whose pages are rows, so that its middle is none of the schema's."""
     async with Database.open(path) as db, db.transaction() as tx:
         await tx.execute_many(ADD, [(f"{number:05}", "words " * 100) for number in range(rows)])
 
@@ -184,7 +185,7 @@ async def test_a_rollback_journal_left_by_a_killed_process_is_put_back(path: Pat
     start_python(HALF_WRITTEN, path).communicate()
     assert content(path.with_name("ana.db-journal"))
     async with Database.open(path) as db:
-        assert await db.fetch_value("SELECT count(*) FROM settings WHERE value GLOB 'words*'") == 200
+        assert await db.fetch_value("SELECT count(*) FROM settings WHERE value GLOB 'words*'") == 2000
 
 
 # --- places that cannot be written
@@ -318,7 +319,7 @@ async def test_opening_on_a_full_disk_says_so_and_changes_nothing(tmp_path: Path
 
 async def test_a_backup_to_a_full_disk_leaves_nothing_there(tmp_path: Path, path: Path) -> None:
     folder = tmp_path / "small"
-    await make(path, rows=2000)
+    await make(path)
     with disk(folder, "size=500k"):
         async with Database.open(path) as db:
             with pytest.raises(DatabaseFull, match=r"copy\.db is full"):

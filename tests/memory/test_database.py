@@ -18,6 +18,7 @@ from memory.limits import Limits
 from memory.testing import FakeClock, start_python
 
 ADD = "INSERT INTO settings (key, value) VALUES (?, ?)"
+SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000) SELECT max(i) FROM n"
 KEYS = "SELECT key FROM settings ORDER BY key"
 
 
@@ -110,6 +111,20 @@ async def test_cancelled_at_any_moment_a_transaction_is_whole_or_absent(db: Data
     assert outcomes == {True, False}, "some moments came before the end and some after"
 
 
+async def test_cancelled_while_waiting_for_another_process_it_lets_go_of_what_it_gets(path: Path) -> None:
+    async with Database.open(path) as one, Database.open(path) as two:
+        async with one.transaction():
+            task = asyncio.create_task(add(two, "a"))
+            await asyncio.sleep(0.03)
+            task.cancel()
+            await asyncio.sleep(0.03)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await add(one, "b")
+        await add(two, "c")
+        assert await keys(two) == ["b", "c"]
+
+
 async def test_cancelled_twice_while_undoing_it_still_undoes(db: Database) -> None:
     inside = asyncio.Event()
 
@@ -117,9 +132,7 @@ async def test_cancelled_twice_while_undoing_it_still_undoes(db: Database) -> No
         async with db.transaction() as tx:
             await tx.execute(ADD, ("a", ""))
             inside.set()
-            await tx.fetch_all(
-                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300000) SELECT i FROM n"
-            )
+            await tx.fetch_all(SLOW)
 
     task = asyncio.create_task(write())
     await inside.wait()
@@ -133,14 +146,28 @@ async def test_cancelled_twice_while_undoing_it_still_undoes(db: Database) -> No
     await add(db, "b")
 
 
+async def test_a_cancelled_statement_does_not_stop_the_event_loop_until_it_ends(db: Database) -> None:
+    async def write() -> None:
+        async with db.transaction() as tx:
+            await tx.fetch_all(SLOW)
+
+    task = asyncio.create_task(write())
+    await asyncio.sleep(0.02)
+    task.cancel()
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0.005)
+        turns += 1
+    assert turns > 5
+
+
 async def test_a_statement_that_times_out_spoils_its_transaction(db: Database) -> None:
-    slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000000) SELECT max(i) FROM n"
     with pytest.raises(RuntimeError, match="cancelled"):
         async with db.transaction() as tx:
             await tx.execute(ADD, ("a", ""))
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.005):
-                    await tx.fetch_all(slow)
+                    await tx.fetch_all(SLOW)
     assert await keys(db) == []
 
 
@@ -394,7 +421,7 @@ async def test_a_backup_is_one_private_file_that_opens_with_everything(db: Datab
     assert names(copy.parent) == {"ana.db"}
     async with Database.open(copy) as restored:
         assert await keys(restored) == ["a"]
-        assert not restored.recovered, "the copy does not believe that it is open elsewhere"
+        assert await restored.fetch_value("SELECT count(*) FROM openings") == 1, "the copy is not open elsewhere"
 
 
 async def test_a_backup_while_others_write_is_one_consistent_state(db: Database, tmp_path: Path) -> None:
@@ -515,6 +542,20 @@ async def test_a_file_locked_for_too_long_says_so(path: Path) -> None:
             with pytest.raises(DatabaseBusy):
                 async with Database.open(path, limits=limits):
                     pass
+
+
+async def test_opening_waits_for_a_reader_that_keeps_the_file_from_its_write_ahead_log(
+    db: Database, tmp_path: Path
+) -> None:
+    """Every new file and every restored copy goes through this switch."""
+    copy = tmp_path / "copy.db"
+    await db.backup(copy)
+    reader = pysqlite3.connect(copy, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM settings").fetchall()
+    asyncio.get_running_loop().call_later(0.1, reader.close)
+    async with Database.open(copy) as restored:
+        assert await restored.fetch_value("PRAGMA journal_mode") == "wal"
 
 
 async def test_odd_names_are_names(tmp_path: Path) -> None:

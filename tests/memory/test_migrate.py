@@ -268,10 +268,12 @@ async def test_a_migration_that_is_killed_leaves_the_old_version(path: Path, fol
         assert process.stdin
         process.stdin.write("go\n")
         process.stdin.flush()
-        await asyncio.to_thread(wait_for_copy, path)
-        await asyncio.sleep(0.15)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        try:
+            await asyncio.to_thread(wait_for_copy, path)
+            await asyncio.sleep(0.15)
+        finally:
+            process.kill()
+            process.communicate()
     assert process.returncode == -signal.SIGKILL
     async with Database.open(path, migrations=shipped) as db:
         assert await db.fetch_value("PRAGMA user_version") == NEXT - 1

@@ -1,0 +1,195 @@
+"""The conversation: sessions, turns, and the window that slides over them (W, T), with what each turn teaches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from memory.calibrate import Calibrator
+from memory.database import Database
+from memory.decay import state_of
+from memory.errors import NotFound, Refused
+from memory.facts import Facts
+from memory.language import LanguagePack, detect, fold
+from memory.learn import KIND
+from memory.limits import Limits
+from memory.ports import Clock, TokenCounter, Vectors
+from memory.signals import extract, is_question
+from memory.similarity import Cuts
+from memory.stores import context as context_rows
+from memory.stores import facts as fact_rows
+from memory.stores import turns as rows
+from memory.stores.index import Index, stems
+from memory.topics import Said, domain_changed, is_explicit, shift_chance
+from memory.values import Fact, Role, Session, Turn
+from memory.window import asks, closing, leaving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """How a turn hangs together with what precedes it."""
+
+    continuity: float | None
+    shift: bool
+    explicit: bool = False
+
+
+class Conversation:
+    """All that was said, as far as it is still there."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        index: Index,
+        calibrator: Calibrator,
+        facts: Facts,
+        packs: Mapping[str, LanguagePack],
+        clock: Clock,
+        limits: Limits,
+        count: TokenCounter,
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._calibrator = calibrator
+        self._facts = facts
+        self._packs = packs
+        self._clock = clock
+        self._limits = limits
+        self._count = count
+        self._windows: dict[int, tuple[int, list[Turn]]] = {}
+        self._vectors: dict[int, Vectors] = {}
+
+    async def open_session(self, channel: str, chat: str, language: str) -> Session:
+        """A new session; what is left in the window of the previous one leaves it."""
+        async with self._database.transaction() as tx:
+            before = await rows.open_window(tx, channel, chat)
+            if before:
+                segments = closing(before[1], self._limits)
+                await context_rows.queue(tx, before[0], segments, self._clock())
+            return await rows.open_session(tx, channel, chat, language, self._clock())
+
+    async def add_turn(
+        self, session_id: int, role: Role, content: str, speaker: str | None, used: Sequence[tuple[str, str]]
+    ) -> Turn:
+        """Stores a message, learns from it, and lets turns leave the window; all in one transaction."""
+        if role not in ("user", "assistant"):
+            raise Refused(f"A turn is said by “user” or “assistant”, not by “{role}”.")
+        language = await rows.session_language(self._database, session_id)
+        if language is None:
+            raise NotFound(f"There is no session {session_id}. Open one first.")
+        content = content.encode("utf-8", "replace").decode()  # half a character cannot be stored
+        spoken = detect(content, language, self._packs)
+        drafts = extract(content, spoken, self._packs) if role == "user" else []
+        insisted = self._packs[spoken].insists(content)
+        ready = await self._facts.learner.prepare([draft for draft in drafts if not draft.secret or insisted])
+        asked = await self._asked_about(content, spoken) if role == "user" and not drafts else []
+        vector = await self._index.vector(content)
+        flow = await self._flow(session_id, role, content, vector, spoken)
+        tokens = self._count(content)
+        now = self._clock()
+        async with self._database.transaction() as tx:
+            turn = await rows.insert(
+                tx,
+                session_id,
+                role=role,
+                speaker=speaker or role,
+                content=content,
+                at=now,
+                token_count=tokens,
+                semantic_continuity=flow.continuity,
+                topic_shift=flow.shift,
+            )
+            if role == "user" and spoken != language:
+                await rows.set_session_language(tx, session_id, spoken)
+            window = await rows.window(tx, session_id)
+            await context_rows.queue(tx, session_id, leaving(window, self._limits, flush=flow.explicit), now)
+            await context_rows.record_used(tx, turn.id, used)
+            learned = await self._facts.learner.write(tx, ready, turn.id, "learned")
+            fresh = [fact.id for fact in asked if fact.state != "stale"]
+            confirmed = await self._facts.learner.confirm_asked(tx, fresh)
+        if vector is not None:
+            self._vectors[turn.id] = vector
+        return replace(
+            turn,
+            language=spoken,
+            learned=learned.facts,
+            confirmed=(*learned.confirmed, *confirmed),
+            superseded=learned.superseded,
+            unclear=learned.unclear,
+            stale=tuple(fact for fact in asked if fact.state == "stale"),
+            refused=tuple(draft.secret for draft in drafts if draft.secret and not insisted),
+            reminder_asked=role == "user" and bool(self._packs[spoken].blocks["reminder"].search(fold(content))),
+        )
+
+    async def window(self, session_id: int) -> list[Turn]:
+        """The turns in the window, held in memory until anybody writes to the file."""
+        version = int(await self._database.fetch_value("PRAGMA data_version"))
+        held = self._windows.get(session_id)
+        if held and held[0] == version:
+            return held[1]
+        turns = await rows.window(self._database, session_id)
+        self._windows = {session_id: (version, turns), **dict(list(self._windows.items())[-31:])}
+        self._windows[session_id] = (version, turns)
+        return turns
+
+    async def session(self, session_id: int) -> Session:
+        """One session, or an error."""
+        session = await rows.session(self._database, session_id)
+        if session is None:
+            raise NotFound(f"There is no session {session_id}. Open one first.")
+        return session
+
+    async def language(self, session_id: int) -> str:
+        """The language of a session so far."""
+        return await rows.session_language(self._database, session_id) or "en"
+
+    async def _flow(self, session_id: int, role: Role, content: str, vector: Vectors | None, language: str) -> Flow:
+        """Continuity with what precedes and whether the topic changes; of a first turn neither."""
+        window = await self.window(session_id)
+        pack = self._packs[language]
+        scale = await self._calibrator.current()
+        if not window or vector is None or scale is None:
+            return Flow(continuity=None, shift=False)
+        segment = await self._segment(window)
+        cuts = scale.cuts.get(language, scale.cuts["*"])
+        continuity = max(cuts.scale(float(said.vector @ vector)) for said in segment)
+        explicit = role == "user" and is_explicit(content, pack)
+        shift = explicit or self._shifts(Said(text=content, vector=vector), segment, window, pack, cuts)
+        return Flow(continuity=round(continuity, 4), shift=shift, explicit=explicit)
+
+    def _shifts(
+        self, new: Said, segment: Sequence[Said], window: Sequence[Turn], pack: LanguagePack, cuts: Cuts
+    ) -> bool:
+        chance = shift_chance(new, segment, pack, cuts)
+        if asks(window[-1]) and chance < self._limits.topic_shift_chance_of_reply:
+            return False  # a reply to a question
+        return chance > self._limits.topic_shift_chance or domain_changed(new.text, segment, pack, self._limits)
+
+    async def _segment(self, window: Sequence[Turn]) -> list[Said]:
+        """The running segment: the turns since the topic last changed, as far as they are in the window."""
+        start = max((place for place, turn in enumerate(window) if turn.topic_shift), default=0)
+        turns = window[start:]
+        missing = [turn for turn in turns if turn.id not in self._vectors]
+        for turn in missing:
+            vector = await self._index.vector(turn.content)
+            if vector is not None:
+                self._vectors[turn.id] = vector
+        known = {turn.id for turn in window}
+        self._vectors = {
+            ref: vector for ref, vector in self._vectors.items() if ref in known or len(self._vectors) < 4096
+        }
+        return [Said(text=turn.content, vector=self._vectors[turn.id]) for turn in turns if turn.id in self._vectors]
+
+    async def _asked_about(self, content: str, language: str) -> list[Fact]:
+        """The facts a question is about: most of its words are theirs."""
+        pack = self._packs[language]
+        if not is_question(content, pack):
+            return []
+        skipped = pack.words["question_words"] | pack.words["time_words"] | pack.words["filler"]
+        asked = {stem for stem in stems(content, pack) if stem not in skipped}
+        hits = await self._index.by_words(content, language, [KIND], self._limits.fact_candidates)
+        found = []
+        for fact in await fact_rows.with_ids(self._database, [hit.ref for hit in hits]):
+            words = set(stems(fact.fact, self._packs.get(fact.language)))
+            if asked and len(asked & words) / len(asked) >= self._limits.fact_asked_words:
+                found.append(replace(fact, state=state_of(fact, self._clock(), self._limits)))
+        return found

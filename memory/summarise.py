@@ -1,0 +1,188 @@
+"""Key-value summaries of segments (S1, S2), extracted without a model: topic, discussed, outcome, decisions, open."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from memory.language import LanguagePack, detect, fold
+from memory.limits import Limits
+from memory.ports import Embedder
+from memory.signals import is_question, sentences
+from memory.stores.index import stems
+from memory.tokens import count_tokens, cut_to_tokens
+from memory.values import Turn
+
+_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’.-][^\W_\u3400-\u9fff]+)*|[^\w\s]")
+_EDGES = " \t\n,;:.!?¿¡。，；：！？、-–—()（）\"'“”…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What a person would note down of a segment."""
+
+    topic: str
+    discussed: tuple[str, ...] = ()
+    outcome: str = ""
+    decisions: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+
+
+class Summariser(Protocol):
+    """Turns a segment into notes; one that fails or is late is replaced by the default."""
+
+    async def __call__(self, turns: Sequence[Turn], language: str) -> Notes:
+        """The notes of a segment."""
+
+
+class ExtractiveSummariser:
+    """The default: picks the phrases that stand for the segment, its decisions and what was left open."""
+
+    def __init__(self, embedder: Embedder, packs: Mapping[str, LanguagePack]) -> None:
+        self._embedder = embedder
+        self._packs = packs
+
+    async def __call__(self, turns: Sequence[Turn], language: str) -> Notes:
+        """The notes of a segment."""
+        pack = self._packs[detect(" ".join(turn.content for turn in turns), language, self._packs)]
+        phrases = await self._phrases(turns, pack)
+        decisions = _decisions(turns, pack)
+        return Notes(
+            topic=phrases[0] if phrases else _first_words(turns),
+            discussed=tuple(phrases[1:4]),
+            outcome="",
+            decisions=decisions,
+            open_questions=_open_questions(turns, pack),
+        )
+
+    async def _phrases(self, turns: Sequence[Turn], pack: LanguagePack) -> list[str]:
+        """Key phrases, the one nearest to the whole segment first; none repeats the words of one before."""
+        candidates = _candidates(turns, pack)
+        if not candidates:
+            return []
+        texts = list(candidates)
+        vectors = await self._embedder.embed([" ".join(turn.content for turn in turns)[:4000], *texts])
+        nearness = vectors[1:] @ vectors[0]
+        ranked = sorted(range(len(texts)), key=lambda place: -(float(nearness[place]) + candidates[texts[place]]))
+        return _distinct([texts[place] for place in ranked], pack)
+
+
+def _candidates(turns: Sequence[Turn], pack: LanguagePack) -> dict[str, float]:
+    """Runs of content words, with a bonus for being repeated and for being the user's."""
+    skipped = pack.words["function_words"] | pack.words["question_words"] | pack.words["filler"]
+    skipped |= pack.words["greetings"] | pack.words["negations"] | pack.words["time_words"] | pack.words["replacing"]
+    found: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for turn in turns:
+        for stem in set(stems(turn.content, pack)):
+            counts[stem] = counts.get(stem, 0) + 1
+    for turn in turns:
+        for phrase in _runs(turn.content[:4000], skipped, pack):
+            here = [counts.get(stem, 1) for stem in stems(phrase, pack)] or [1]
+            score = 0.12 * (sum(here) / len(here) - 1) + (0.08 if turn.role == "user" else 0.0)
+            found[phrase] = max(found.get(phrase, 0.0), score)
+    return found
+
+
+def _runs(text: str, skipped: frozenset[str], pack: LanguagePack) -> list[str]:
+    runs: list[str] = []
+    words: list[str] = []
+    for token in [*_TOKEN.findall(text), "."]:
+        if not re.match(r"\w", token) or fold(token) in skipped or (token.isdigit() and not words):
+            runs.extend(_pieces(words, pack))
+            words = []
+        else:
+            words.append(token)
+    return runs
+
+
+def _pieces(words: Sequence[str], pack: LanguagePack) -> list[str]:
+    """A run whole if it is short, else its beginning and end."""
+    if pack.script == "han":
+        text = "".join(words)
+        return (
+            [text[i : i + size] for size in (2, 3, 4) for i in range(len(text) - size + 1)]
+            if len(text) > 4
+            else ([text] if len(text) > 1 else [])
+        )
+    if not words or (len(words) == 1 and len(words[0]) < 3 and not words[0].isupper()):
+        return []
+    pieces = [" ".join(words[i : i + size]) for size in (1, 2, 3) for i in range(len(words) - size + 1)]
+    return [piece for piece in pieces if len(piece) > 2]
+
+
+def _distinct(phrases: Sequence[str], pack: LanguagePack) -> list[str]:
+    kept: list[str] = []
+    seen: set[str] = set()
+    for phrase in phrases:
+        words = set(stems(phrase, pack)) or {fold(phrase)}
+        if not words & seen:
+            kept.append(phrase)
+            seen |= words
+        if len(kept) == 6:
+            break
+    return kept
+
+
+def _decisions(turns: Sequence[Turn], pack: LanguagePack) -> tuple[str, ...]:
+    """The user's sentences that decide something, newest last."""
+    found = []
+    for turn in turns:
+        if turn.role != "user":
+            continue
+        for sentence in sentences(turn.content):
+            folded = fold(sentence)
+            if not folded.rstrip().endswith(("?", "？")) and pack.decides.search(folded):
+                found.append(" ".join(sentence.split()).strip(_EDGES))
+    return tuple(found[-2:])
+
+
+def _open_questions(turns: Sequence[Turn], pack: LanguagePack) -> tuple[str, ...]:
+    """A question nobody answered: at the end of the last turn, or the user's last words."""
+    last = turns[-1]
+    asked = [sentence for sentence in sentences(last.content) if is_question(sentence, pack)]
+    return (" ".join(asked[-1].split()).strip(" \t\n"),) if asked else ()
+
+
+def _first_words(turns: Sequence[Turn]) -> str:
+    text = " ".join(turns[0].content.split())
+    return cut_to_tokens(text, 8).strip(_EDGES) or "…"
+
+
+def render(notes: Notes, limits: Limits) -> tuple[Notes, str]:
+    """Notes as one line of at most 50 tokens, empty keys left out; what does not fit is shortened, least first."""
+    notes = replace(notes, topic=_short(notes.topic, 10) or "…")
+    for keep, tokens in ((3, 20), (2, 16), (1, 14), (0, 12), (0, 8), (0, 5)):
+        trimmed = replace(
+            notes,
+            discussed=tuple(_short(text, 8) for text in notes.discussed[:keep]),
+            decisions=tuple(_short(text, tokens) for text in notes.decisions[-1 if tokens < 16 else -2 :]),
+            open_questions=tuple(_short(text, tokens) for text in notes.open_questions[-1:]),
+            outcome=_short(notes.outcome, tokens),
+        )
+        line = _line(trimmed)
+        if count_tokens(line) <= limits.summary_tokens:
+            return trimmed, line
+    bare = Notes(topic=_short(notes.topic, 10))
+    return bare, _line(bare)
+
+
+def _line(notes: Notes) -> str:
+    parts = [
+        ("topic", notes.topic),
+        ("discussed", ", ".join(notes.discussed)),
+        ("outcome", notes.outcome),
+        ("decisions", " / ".join(notes.decisions)),
+        ("open_questions", " / ".join(notes.open_questions)),
+    ]
+    return "; ".join(f"{key}: {value}" for key, value in parts if value)
+
+
+def _short(text: str, tokens: int) -> str:
+    text = " ".join(text.split())
+    if count_tokens(text) <= tokens:
+        return text
+    cut = cut_to_tokens(text, tokens - 1)
+    if " " in cut[len(cut) // 2 :] and re.match(r"\w", text[len(cut) : len(cut) + 1]):
+        cut = cut[: cut.rfind(" ")]
+    return cut.rstrip(_EDGES) + "…"
