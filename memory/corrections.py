@@ -96,7 +96,7 @@ def says_the_same(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack
     if mine and mine == _content(fact.fact, pack):  # in this order: who owes whom is in the order
         return not _turned(draft.fact, packs[draft.language], fact.fact, pack)
     same_slot = draft.attribute == fact.attribute != "" and draft.key == fact.key
-    return bool(same_slot and draft.value and _same_value(draft.value, fact.value))
+    return bool(same_slot and _same_value(_lasting(draft.value, packs[draft.language]), _lasting(fact.value, pack)))
 
 
 def _turned(new: str, new_pack: LanguagePack, old: str, old_pack: LanguagePack) -> bool:
@@ -111,10 +111,15 @@ def _small_words(text: str, pack: LanguagePack) -> set[str]:
     return {word for word in words_of(text) if len(word) >= shortest and word in pack.words["function_words"]}
 
 
-def _same_value(new: str, old: str) -> bool:
+def _lasting(value: str, pack: LanguagePack) -> list[str]:
+    """The words of a value but "now" and the like: "Lyon now" is Lyon."""
+    passing = pack.words["additive"] | pack.words["replacing"] | pack.words["time_words"]
+    return [word for word in words_of(value) if word not in passing]
+
+
+def _same_value(mine: list[str], theirs: list[str]) -> bool:
     """Whether a value is the same or says less: "Lyon" after "Lyon, near the river"."""
-    mine, theirs = words_of(new), words_of(old)
-    return bool(mine) and (mine == theirs or (len(mine) <= len(theirs) and theirs[: len(mine)] == mine))
+    return bool(mine) and theirs[: len(mine)] == mine
 
 
 def _is_given_up(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:

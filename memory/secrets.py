@@ -3,7 +3,7 @@
 import re
 
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("key", re.compile(r"\b(?:sk|pk|rk)[-_](?=[\w-]*\d)(?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}\b")),
+    ("key", re.compile(r"\b(?:sk|pk|rk)[-_](?=[\w-]{0,80}\d)(?:[A-Za-z0-9]{1,16}[-_]){0,4}[A-Za-z0-9]{16}")),
     ("key", re.compile(r"\b(?:ghp|gho|ghs|ghu|github_pat|glpat|xox[abprs]|hf)[-_][A-Za-z0-9_-]{14,}")),
     ("key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}")),
     ("key", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
@@ -13,20 +13,20 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 # "My password for the bank is hunter2", "la clave del wifi es ...", "密码是...". Names of what only sometimes is a
 # credential (the key to success, a secret, a token of love) are weak: a plain word after them is none.
-_STRONG = r"password|passwd|passphrase|passcode|contrase(?:ñ|n)a|parola\s+d['’]ordine|密码|密碼|口令"
+_STRONG = r"(?<![A-Za-z])(?:password|passwd|passphrase|passcode|contrase(?:ñ|n)a|parola\s+d['’]ordine)|密码|密碼|口令"
 _WEAK = (
-    r"pin(?:\s*(?:code|number))?|secret|token|(?:api|access|secret)[\s_-]?key|cvv|cvc|clave|c[oó]digo(?:\s+pin)?|"
-    r"codice(?:\s+pin)?|chiave|密钥|密鑰|验证码|驗證碼"
+    r"(?<![A-Za-z])(?:pin(?:\s*(?:code|number))?|secret|token|(?:api|access|secret)[\s_-]?key|cvv|cvc|clave|c[oó]digo(?:\s+pin)?|"
+    r"codice(?:\s+pin)?|chiave)|密钥|密鑰|验证码|驗證碼"
 )
 _OF_WHAT = r"(?:\s+(?:de|del|della|di|for|to|of|on|para|per|secret[ao]|segret[ao]|bancari[ao])\b[\w\s'’.-]{0,40}?)?"
 _IS = (
-    r"\s*(?:(?:\bis|\bwas|\bwill\s+be|['’]s|\bes|\bser[aá]|\bsar[aà]|\bè|\be['’])(?=\s)(?:\s+(?:now|ahora|adesso|ora)\b)?|"
-    r"[:=：]|现在是|現在是|改成了?|改为|改為|是|为|為)\s*"
+    r"\s*(?:(?:\bis|\bwas|\bwill\s+be|['’]s|\bes|\bser[aá]|\bsar[aà]|\bè|\be['’])(?=\s)"
+    r"(?:\s+(?:now|ahora|adesso|ora)\b)?|[:=：]|现在是|現在是|改成了?|改为|改為|是|为|為)\s*"
 )
 _SAID = re.compile(
-    rf"(?P<mine>\b(?:my|our|mi|nuestra|mia|mio|nostra)\s+(?:\S+\s+){{0,2}}?|我的[^\s，。]{{0,8}}?|我[^\s，。]{{0,6}}?)?"
-    rf"(?<![A-Za-z])(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK})){_OF_WHAT}{_IS}"
-    rf"(?P<open>[\"'“「《]?)(?P<value>[^\s，。；！？、]{{3,}})(?P<rest>[^\n]*)",
+    rf"(?P<mine>\b(?:my|our|mi|nuestra|mia|mio|nostra)\s+(?:\S{{1,30}}\s+){{0,2}}?|我[^\s，。]{{0,8}}?)?"
+    rf"(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK})){_OF_WHAT}{_IS}"
+    rf"(?P<open>[\"'“「《]?)(?P<value>[^\s，。；！？、]{{3,}})(?=(?P<rest>\s*\w?))",
     re.IGNORECASE,
 )
 # what people say of passwords in general
@@ -37,15 +37,16 @@ _NOT_A_VALUE = frozenset(
     secure insecure hidden encrypted hashed stored saved reset changed different same case-sensitive important long
     short easy hard secret unknown lost stolen empty blank being going supposed something somewhere ready gone
     un una el la lo los las que de en muy más mas tan tu su no ya siempre nunca obligatoria obligatorio necesaria
-    necesario incorrecta incorrecto correcta correcto inválida invalida válida valida débil debil fuerte segura seguro
-    larga corta demasiado diferente distinta distinto importante secreta secreto fácil facil difícil dificil
-    il lo gli le che di in molto più piu così cosi troppo sempre mai non obbligatoria obbligatorio necessaria necessario
-    sbagliata sbagliato errata errato corretta corretto scaduta scaduto debole forte sicura sicuro lunga lungo corta
-    corto diversa diverso importante segreta segreto facile difficile richiesta richiesto
-    """.split()
+    necesario incorrecta incorrecto correcta correcto inválida invalida válida valida débil debil fuerte segura
+    seguro larga corta demasiado diferente distinta distinto importante secreta secreto fácil facil difícil dificil
+    il lo gli le che di in molto più piu così cosi troppo sempre mai non obbligatoria obbligatorio necessaria
+    necessario sbagliata sbagliato errata errato corretta corretto scaduta scaduto debole forte sicura sicuro
+    lunga lungo corta corto diversa diverso importante segreta segreto facile difficile richiesta richiesto
+    """.split()  # noqa: SIM905 (a list of so many words would be a page of quotes)
 )
 _NOT_A_VALUE_ZH = re.compile(
-    r"必|不|错|錯|对|對|什么|什麼|多少|啥|几|幾|一|很|太|空|正确|正確|无效|無效|过期|過期|安全|重要|需要|怎|谁|誰|哪|否|忘|要|由|用"
+    r"必|不|错|錯|对|對|什么|什麼|多少|啥|几|幾|一|很|太|空|正确|正確|无效|無效|过期|過期|安全|重要|需要|怎|谁|誰|哪|否|忘|"
+    r"要|由|用"
 )
 
 _GROUPS = re.compile(r"(?<![\d.])\d+(?:[ -]\d+)*(?!\.?\d)")
@@ -107,7 +108,7 @@ def _is_given_away(match: re.Match[str]) -> bool:
         return True  # quoted, or with digits, signs or capitals inside
     if match["weak"]:
         return bool(match["mine"]) and match["weak"].lower() not in ("secret", "token", "codice", "código", "codigo")
-    said_last = not re.match(r"\s+\w", match["rest"]) or match["value"] != value
+    said_last = not match["rest"].strip() or match["value"] != value
     return bool(match["mine"]) or said_last
 
 

@@ -1,6 +1,7 @@
 """Key-value summaries of segments (S1, S2), extracted without a model: topic, discussed, outcome, decisions, open."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -14,6 +15,7 @@ from memory.tokens import count_tokens, cut_to_tokens
 from memory.values import Turn
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’.-][^\W_\u3400-\u9fff]+)*|[^\w\s]")
+_REPEATED, _BY_USER, _IN_OPENING = 0.12, 0.05, 0.2  # what a phrase gains beside its nearness to the segment
 _EDGES = " \t\n,;:.!?¿¡。，；：！？、-–—()（）\"'“”…"
 
 
@@ -48,8 +50,8 @@ class ExtractiveSummariser:
         phrases = await self._phrases(turns, pack)
         decisions = _decisions(turns, pack)
         return Notes(
-            topic=phrases[0] if phrases else _first_words(turns),
-            discussed=tuple(phrases[1:4]),
+            topic=", ".join(phrases[:2]) or _first_words(turns),
+            discussed=tuple(phrases[2:5]),
             outcome="",
             decisions=decisions,
             open_questions=_open_questions(turns, pack),
@@ -72,16 +74,23 @@ def _candidates(turns: Sequence[Turn], pack: LanguagePack) -> dict[str, float]:
     skipped = pack.words["function_words"] | pack.words["question_words"] | pack.words["filler"]
     skipped |= pack.words["greetings"] | pack.words["negations"] | pack.words["time_words"] | pack.words["replacing"]
     found: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    for turn in turns:
-        for stem in set(stems(turn.content, pack)):
-            counts[stem] = counts.get(stem, 0) + 1
+    counts = Counter(stem for turn in turns for stem in stems(turn.content[:4000], pack))
+    whole = fold(" ".join(turn.content for turn in turns)[:12_000])
+    opening = _opening(turns)
     for turn in turns:
         for phrase in _runs(turn.content[:4000], skipped, pack):
-            here = [counts.get(stem, 1) for stem in stems(phrase, pack)] or [1]
-            score = 0.12 * (sum(here) / len(here) - 1) + (0.08 if turn.role == "user" else 0.0)
+            here = [counts[stem] for stem in stems(phrase, pack)] or [1]
+            often = whole.count(fold(phrase)) if pack.script == "han" else sum(here) / len(here)
+            score = _REPEATED * min(often - 1, 4) + (_BY_USER if turn.role == "user" else 0.0)
+            score += _IN_OPENING if phrase in opening else 0.0
             found[phrase] = max(found.get(phrase, 0.0), score)
     return found
+
+
+def _opening(turns: Sequence[Turn]) -> str:
+    """The first words of the user: there people say what they want to talk about."""
+    asked = next((turn for turn in turns if turn.role == "user"), turns[0])
+    return " ".join(sentences(asked.content)[:2])
 
 
 def _runs(text: str, skipped: frozenset[str], pack: LanguagePack) -> list[str]:

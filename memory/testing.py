@@ -1,12 +1,19 @@
 """Real, small classes and programs for tests and benchmarks; nothing here replaces a part of the engine."""
 
+import hashlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from memory.embeddings import unit_length
+from memory.errors import EmbedderError
+from memory.language import words_of
+from memory.ports import Vectors
 
 # Opens the file named by its argument and writes for ever, printing each id once it is acknowledged. Rows of several
 # pages, deletions and checkpoints, so that a kill can fall into any of them.
@@ -73,3 +80,27 @@ def write_until_killed(path: Path, seconds: float) -> list[int]:
     if process.returncode != -signal.SIGKILL:
         raise RuntimeError(f"the writer ended by itself: {errors}")
     return [int(line) for line in lines]
+
+
+class HashEmbedder:
+    """A model that knows words only by their letters: deterministic, of any dimension; remembers what it embedded."""
+
+    def __init__(self, name: str = "hash", dimension: int = 32) -> None:
+        self.model = f"{name}-{dimension}"
+        self.dimension = dimension
+        self.embedded: list[str] = []
+        self.fails = False
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector per text: the sum of what its words hash to."""
+        import numpy as np
+
+        if self.fails:
+            raise EmbedderError(f"The embedding model {self.model} does not answer.")
+        self.embedded.extend(texts)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for word in words_of(text) or [text]:
+                seed = hashlib.sha256(f"{self.model} {word}".encode("utf-8", "replace")).digest()[:8]
+                row += np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension).astype(np.float32)
+        return unit_length(vectors)

