@@ -18,6 +18,7 @@ SENTENCES: Mapping[str, str] = {
     "path_type": "use the path of a folder, in quotes",
     "dict_type": "write a table",
     "greater_than": "use a number above 0",
+    "greater_than_equal": "use a number that is not below 0",
     "less_than_equal": "use a smaller number",
 }
 

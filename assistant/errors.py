@@ -1,7 +1,18 @@
 """Every error the assistant raises.
 
 AssistantError
-└── ConfigError    the settings cannot be used; nothing was started
+├── ConfigError             the settings cannot be used; nothing was started
+└── ModelError              the model gave no answer that can be used
+    ├── ModelUnreachable    nobody answers at the address
+    ├── ModelTimeout        it took too long
+    ├── ModelBusy           too many requests, or the account is used up
+    ├── ModelFailed         the server failed
+    ├── KeyRefused          the key is wrong, or may not use this model
+    ├── ModelUnknown        there is no model of that name, or no such API at the address
+    ├── RequestRefused      the server does not accept the request
+    │   └── ContextTooLong  ... because it is longer than the model can read
+    ├── BadReply            an empty answer, or something that is no answer
+    └── EmbeddedUnavailable the embedded model cannot be started
 """
 
 
@@ -11,3 +22,52 @@ class AssistantError(Exception):
 
 class ConfigError(AssistantError):
     """The settings cannot be read, or do not make sense; the text never holds a value that was set."""
+
+
+class ModelError(AssistantError):
+    """No usable answer; the text never holds a key. `retryable`: asking again may help, after `wait_seconds`."""
+
+    def __init__(self, sentence: str, *, retryable: bool = False, wait_seconds: float | None = None) -> None:
+        super().__init__(sentence)
+        self.retryable = retryable
+        self.wait_seconds = wait_seconds
+
+
+class ModelUnreachable(ModelError):
+    """Nobody answers at the address, or the connection broke."""
+
+
+class ModelTimeout(ModelError):
+    """It took longer than the settings allow."""
+
+
+class ModelBusy(ModelError):
+    """Too many requests, or the account is used up."""
+
+
+class ModelFailed(ModelError):
+    """The server failed."""
+
+
+class KeyRefused(ModelError):
+    """The key is wrong, or may not use this model."""
+
+
+class ModelUnknown(ModelError):
+    """There is no model of that name, or no such API at the address."""
+
+
+class RequestRefused(ModelError):
+    """The server does not accept the request."""
+
+
+class ContextTooLong(RequestRefused):
+    """The request is longer than the model, or its server, can read."""
+
+
+class BadReply(ModelError):
+    """An empty answer, or something that is no answer."""
+
+
+class EmbeddedUnavailable(ModelError):
+    """The embedded model cannot be started."""

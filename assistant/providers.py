@@ -1,26 +1,77 @@
-"""What is known of each model provider: where it answers, and the variable its key is customarily kept in."""
+"""What is known of each model provider: where it answers, what it must be sent, and where its key is kept."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 OPENAI_URL = "https://api.openai.com/v1"
+EMBEDDED = "embedded"
 
-# unless model.base_url says otherwise; embedded and custom have no address of their own
-PROVIDER_URLS: Mapping[str, str] = {
-    "kimi": "https://api.moonshot.ai/v1",
-    "openai": OPENAI_URL,
-    "openrouter": "https://openrouter.ai/api/v1",
-    "ollama": "http://localhost:11434/v1",
-    "llamacpp": "http://localhost:8080/v1",
-    "lmstudio": "http://localhost:1234/v1",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """How to talk to a provider. Addresses and model names are defaults: the settings go first."""
+
+    url: str | None = None
+    model: str | None = None
+    key_variable: str | None = None  # where other programs read the key from
+    key_needed: bool = False  # answers nobody without a key
+    context_tokens: int | None = None  # what its models can read at least, unless the server can be asked
+    context_route: str | None = None  # where the server says how much a model reads; relative to the address
+    temperature: float | None = None  # None: the provider's own, which some models insist on
+    reply_limit: str = "max_tokens"  # the name of that parameter
+    without_thinking: Mapping[str, object] | None = None  # what spares the thinking of the models named below
+    thinking_models: tuple[str, ...] = ()  # beginnings of names
+
+
+_NO_THINKING: Mapping[str, object] = {"thinking": {"type": "disabled"}}
+
+PRESETS: Mapping[str, Preset] = {
+    EMBEDDED: Preset(model=EMBEDDED, temperature=0.3),
+    "kimi": Preset(
+        url="https://api.moonshot.ai/v1",
+        model="kimi-k2.5",
+        key_variable="MOONSHOT_API_KEY",
+        key_needed=True,
+        context_tokens=262_144,
+        # these refuse every temperature but the one that goes with thinking or not: none is sent
+        without_thinking=_NO_THINKING,
+        thinking_models=("kimi-k2.5", "kimi-k2.6"),
+    ),
+    "openai": Preset(
+        url=OPENAI_URL,
+        model="gpt-4.1-mini",
+        key_variable="OPENAI_API_KEY",
+        key_needed=True,
+        context_tokens=128_000,
+        reply_limit="max_completion_tokens",
+    ),
+    "openrouter": Preset(
+        url="https://openrouter.ai/api/v1",
+        model="moonshotai/kimi-k2.5",
+        key_variable="OPENROUTER_API_KEY",
+        key_needed=True,
+        context_route="models",
+        without_thinking={"reasoning": {"enabled": False}},
+        thinking_models=("moonshotai/kimi-k2.5", "moonshotai/kimi-k2.6"),
+    ),
+    # asked only while the model is loaded; before that its default holds
+    "ollama": Preset(url="http://localhost:11434/v1", model="llama3.2", context_tokens=4096, context_route="../api/ps"),
+    "llamacpp": Preset(url="http://localhost:8080/v1", model="default", context_route="../props"),
+    "lmstudio": Preset(
+        url="http://localhost:1234/v1", model="local-model", context_tokens=4096, context_route="../api/v0/models"
+    ),
+    "custom": Preset(model="default", key_variable="OPENAI_API_KEY"),
 }
 
-# the variable other programs read the key from
+# what to do about a context that is too small, where the server has a setting for it
+LARGER_CONTEXT: Mapping[str, str] = {
+    "ollama": "start Ollama with OLLAMA_CONTEXT_LENGTH={0}, or set num_ctx {0} in the Modelfile of the model",
+    "llamacpp": "start llama-server with --ctx-size {0}",
+    "lmstudio": "load the model in LM Studio with a context length of {0}",
+}
+
+PROVIDER_URLS: Mapping[str, str] = {name: preset.url for name, preset in PRESETS.items() if preset.url}
 KEY_VARIABLES: Mapping[str, str] = {
-    "kimi": "MOONSHOT_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "custom": "OPENAI_API_KEY",
+    name: preset.key_variable for name, preset in PRESETS.items() if preset.key_variable
 }
-
-# these answer nobody without a key
-KEY_NEEDED = frozenset({"kimi", "openai", "openrouter"})
+KEY_NEEDED = frozenset(name for name, preset in PRESETS.items() if preset.key_needed)

@@ -97,6 +97,20 @@ def _telegram_id(number: object) -> int:
     return int(str(number))
 
 
+def _names(given: object) -> object:
+    """Names in a list, or in a text separated by commas as a variable holds them."""
+    parts = given.split(",") if isinstance(given, str) else given
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise _refuse("use a list of names, or names separated by commas")
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _model_file(path: object) -> object:
+    if not isinstance(path, str) or not path.strip() or "\0" in path:
+        raise _refuse("use the path of a GGUF file, in quotes")
+    return Path(path)
+
+
 class _FromTable:
     """Lets a table build the strict dataclass; its fields stay strict."""
 
@@ -111,6 +125,9 @@ Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 TelegramId = Annotated[int, BeforeValidator(_telegram_id)]
 Text = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+ModelFile = Annotated[Path, BeforeValidator(_model_file)]
+Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 Provider = Literal["embedded", "kimi", "openai", "openrouter", "ollama", "llamacpp", "lmstudio", "custom"]
 
 
@@ -131,6 +148,47 @@ class ModelSettings(Section):
         default=None, description="Name of the model as its provider spells it.", examples=["gpt-5-mini"]
     )
     api_key: Secret | None = Field(default=None, description="Key of the provider, a secret.", examples=["..."])
+    path: ModelFile | None = Field(
+        default=None,
+        description="Another GGUF file for the embedded provider; relative to this file's folder, a path.",
+        examples=["models/qwen.gguf"],
+    )
+    fallbacks: Names | None = Field(
+        default=None,
+        description="Models of the same provider asked in turn when the first one fails, a list of names.",
+        examples=[["moonshot-v1-auto"]],
+    )
+    summaries: Literal["model", "extracted"] = Field(
+        default="model", description="Who writes summaries; the embedded model never does, it invents."
+    )
+    thinking: Literal["off", "default"] = Field(
+        default="off", description="Whether models that think first are told not to, where that can be told."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="How free the choice of words is, 0 to 2.", examples=[0.7]
+    )
+    max_reply_tokens: int = Field(default=1024, gt=0, le=1_000_000, description="The longest reply, in tokens.")
+    context_tokens: int | None = Field(
+        default=None, gt=0, description="What the model can read, where it cannot be asked, in tokens.", examples=[8192]
+    )
+    connect_timeout_seconds: Seconds = Field(default=10.0, gt=0, description="Patience until connected, in seconds.")
+    first_token_timeout_seconds: Seconds = Field(
+        default=120.0, gt=0, description="Patience until a reply begins, in seconds."
+    )
+    token_timeout_seconds: Seconds = Field(
+        default=45.0, gt=0, description="Patience between two pieces of a reply, in seconds."
+    )
+    load_timeout_seconds: Seconds = Field(
+        default=180.0, gt=0, description="Patience while the embedded model loads, in seconds."
+    )
+    retries: int = Field(default=3, ge=0, le=20, description="Times a request is repeated when that may help, a count.")
+    backoff_seconds: Seconds = Field(
+        default=0.5, gt=0, description="Pause before the first repetition, doubled each time, in seconds."
+    )
+    backoff_max_seconds: Seconds = Field(default=8.0, gt=0, description="The longest such pause, in seconds.")
+    retry_after_max_seconds: Seconds = Field(
+        default=30.0, gt=0, description="The longest pause a server may ask for, in seconds."
+    )
 
     @property
     def url(self) -> str | None:
@@ -285,7 +343,10 @@ def load_settings(
     given |= {**variables, **(options or {})}
     problems += limits_out_of_range(given, keys) + names_alike(given, str(keys["owner"].default))
     problems += missing(given, chosen(given, "embeddings.base_url") or OPENAI_URL)
-    given["data_dir"] = _placed(given, file.parent if file else cwd, environ, problems)
+    base = file.parent if file else cwd
+    given["data_dir"] = _placed(given, base, environ, problems)
+    if "model.path" in given and (path := chosen(given, "model.path").strip()):
+        given["model.path"] = Given(str(base / expand_home(Path(path), environ)), given["model.path"].origin)
     settings: Settings | None = None
     try:
         settings = Settings(**cast(dict[str, Any], nested(given)))

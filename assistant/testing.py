@@ -23,7 +23,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One request that came in."""
+    """One request that came in; the names of its headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -83,7 +83,8 @@ class OpenAIServer:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-                reply = scripted.answer(Asked(path=self.path, headers=dict(self.headers), body=json.loads(body)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                reply = scripted.answer(Asked(path=self.path, headers=headers, body=json.loads(body)))
                 scripted.wait(reply.delay_seconds)
                 data = (json.dumps(reply.body) if reply.text is None else reply.text).encode()
                 try:

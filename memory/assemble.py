@@ -5,12 +5,13 @@ the window, and the last user message with recalled lines, facts and the words t
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from memory.language import LanguagePack, words_of
 from memory.limits import Limits
+from memory.marks import CLOSE, OPEN, neutralise, one_line
 from memory.ports import TokenCounter
 from memory.tokens import cut_to_tokens, estimate_provider_tokens
 from memory.values import (
@@ -24,18 +25,12 @@ from memory.values import (
     Summary,
     Turn,
 )
+from memory.window import asks
 
-OPEN, CLOSE = "<memory>", "</memory>"
-SUMMARIES_HEADING = "Earlier in this chat, as data:"
+SUMMARIES_HEADING = "Earlier in this chat:"
 _CUT_MARK = "[…]"
-
-_MARKERS = re.compile(
-    r"<\s*/?\s*memory\b[^>]*>|<\|[^|>\n]{0,40}\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>|"
-    r"</?(?:system|assistant|user|tool|im_start|im_end|think)\b[^>]*>",
-    re.IGNORECASE,
-)
-_ROLE_LINE = re.compile(r"(?im)^(\s*#{0,6}\s*)(system|assistant|user|human|developer|instruction)(\s*:)")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]")
+_EMPTY = "nothing of it can be shown"
+_OVER = "over budget (B3)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,48 +44,46 @@ class Parts:
     recalled: tuple[RecallHit, ...] = ()
     facts: tuple[ChosenFact, ...] = ()
     tools: tuple[Mapping[str, object], ...] = ()
+    recall_tokens: int | None = None  # the caller's limit on what is recalled; None: only the engine's own
     left_out: tuple[LeftOut, ...] = ()
     message_cut: bool = False
 
 
 def assemble(parts: Parts, *, limits: Limits, count: TokenCounter, factor: float, pack: LanguagePack) -> Context:
     """The request for a message, below the budget in both counts whatever the parts are."""
-    parts = replace(
-        parts,
-        message=neutralise(parts.message),
-        window=tuple(replace(turn, content=neutralise(turn.content)) for turn in parts.window),
-        recalled=tuple(replace(hit, text=one_line(hit.text)) for hit in parts.recalled),
-        summaries=tuple(replace(summary, rendered=one_line(summary.rendered)) for summary in parts.summaries),
-        facts=tuple(
-            replace(chosen, fact=replace(chosen.fact, fact=one_line(chosen.fact.fact))) for chosen in parts.facts
-        ),
-    )
     measure = _Measure(limits=limits, count=count, factor=factor)
+    parts = _neutralised(parts, limits, count)
     parts = _fit_sections(parts, limits, count)
+    parts = _fit_tools(parts, measure)
     parts = _fit_message(parts, measure, pack)
     parts = _fit_budget(parts, measure)
     return _report(parts, measure)
 
 
-# -- texts that imitate us
+def _neutralised(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
+    """All texts made harmless, and no item longer for it than an item may be; one of which nothing is left goes."""
 
+    def item(text: str) -> str:
+        line = one_line(text)
+        return line if count(line) <= limits.item_tokens else cut_to_tokens(line, limits.item_tokens)
 
-def neutralise(text: str) -> str:
-    """A text in which nothing can pass for our marks, another role or a control sequence."""
-    return _ROLE_LINE.sub(r"\1\2 \3", _without_markers(text))
-
-
-def _without_markers(text: str) -> str:
-    text = _CONTROL.sub(" ", text.encode("utf-8", "replace").decode())
-    return _MARKERS.sub(lambda match: match[0].translate(_LOOK_ALIKES), text)
-
-
-_LOOK_ALIKES = str.maketrans("<>[]|", "‹›⟦⟧¦")
-
-
-def one_line(text: str) -> str:
-    """Memory is shown a line an item: no item can begin a line of its own."""
-    return " ".join(_without_markers(text).split())
+    summaries = tuple(replace(summary, rendered=item(summary.rendered)) for summary in parts.summaries)
+    recalled = tuple(replace(hit, text=item(hit.text)) for hit in parts.recalled)
+    facts = tuple(replace(chosen, fact=replace(chosen.fact, fact=item(chosen.fact.fact))) for chosen in parts.facts)
+    empty = [
+        *(_gone("summaries", summary.id, _EMPTY) for summary in summaries if not summary.rendered),
+        *(_gone("recalled", hit.id, _EMPTY) for hit in recalled if not hit.text),
+        *(_gone("facts", chosen.fact.id, _EMPTY) for chosen in facts if not chosen.fact.fact),
+    ]
+    return replace(
+        parts,
+        message=neutralise(parts.message),
+        window=tuple(replace(turn, content=neutralise(turn.content)) for turn in parts.window),
+        summaries=tuple(summary for summary in summaries if summary.rendered),
+        recalled=tuple(hit for hit in recalled if hit.text),
+        facts=tuple(chosen for chosen in facts if chosen.fact.fact),
+        left_out=(*parts.left_out, *empty),
+    )
 
 
 # -- fitting
@@ -116,14 +109,48 @@ class _Measure:
 
 
 def _fit_sections(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
-    """Each section within its own limit: summaries, window, items."""
-    while parts.summaries and sum(count(summary.rendered) for summary in parts.summaries) > limits.summaries_tokens:
+    """Each section within its own limit, with its headings."""
+    while parts.summaries and count(_summaries_text(parts)) > limits.summaries_tokens:
         parts = _drop_summary(parts, "the summaries have a limit of their own (S2)")
+    while any(not f.fact.pinned for f in parts.facts) and count(_facts_text(parts)) > limits.facts_tokens:
+        parts = _drop_fact(parts, "the facts have a limit of their own (F8)")
+    recall = limits.recall_tokens if parts.recall_tokens is None else parts.recall_tokens
+    while parts.recalled and count(_recalled_text(parts)) > recall:
+        parts = _drop_recalled(parts, "what is recalled has a limit of its own (B5)")
+    return _fit_window(parts, limits, count)
+
+
+def _fit_window(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
+    """The window within its limit (W2): the oldest turns go; the newest, which may be a question, loses its middle."""
     while len(parts.window) > 1 and sum(count(turn.content) for turn in parts.window) > limits.window_tokens:
         parts = _drop_turn(parts, "the window has a limit of its own (W2)")
-    room = limits.window_tokens
-    window = tuple(replace(turn, content=_shortened(turn.content, room, count)) for turn in parts.window)
-    return replace(parts, window=window)
+    if not parts.window:
+        return parts
+    newest = parts.window[-1]
+    short = _shortened(newest.content, limits.window_tokens, count)
+    if short == newest.content:
+        return parts
+    note = _gone("window", f"t{newest.id}", "too long for the window: its middle is left out (W2)")
+    shortened = (*parts.window[:-1], replace(newest, content=short))
+    return replace(parts, window=shortened, left_out=(*parts.left_out, note))
+
+
+def _fit_tools(parts: Parts, measure: _Measure) -> Parts:
+    """Tools that would leave no room for a message are not offered, the last ones first."""
+    room = cut_to_tokens(parts.message, measure.limits.item_tokens)
+    bare = Parts(static=parts.static, message=room, tools=parts.tools)
+    while bare.tools and not measure.fits(bare):
+        name = _tool_name(bare.tools[-1], len(bare.tools))
+        note = _gone("tools", name, "its description leaves no room for the message (B1)")
+        bare = replace(bare, tools=bare.tools[:-1])
+        parts = replace(parts, tools=bare.tools, left_out=(*parts.left_out, note))
+    return parts
+
+
+def _tool_name(tool: Mapping[str, object], place: int) -> str:
+    function = tool.get("function")
+    name = function.get("name") if isinstance(function, Mapping) else tool.get("name")
+    return str(name or f"tool {place}")
 
 
 def _shortened(text: str, tokens: int, count: TokenCounter) -> str:
@@ -139,17 +166,36 @@ def _shortened(text: str, tokens: int, count: TokenCounter) -> str:
 
 def _fit_message(parts: Parts, measure: _Measure, pack: LanguagePack) -> Parts:
     """A message too large by itself is cut to its relevant fragments (B3)."""
-    bare = replace(parts, summaries=(), window=(), recalled=(), facts=tuple(f for f in parts.facts if f.fact.pinned))
+    pinned = tuple(chosen for chosen in parts.facts if chosen.fact.pinned)
+    bare = replace(parts, summaries=(), window=_question(parts, measure), recalled=(), facts=pinned)
     if measure.fits(bare):
         return parts
     room = measure.limits.request_tokens * 3 // 5
     while room > 8:
-        cut = replace(bare, message=_fragments(parts.message, room, measure.count, pack), message_cut=True)
+        cut = replace(bare, message=_fragments(parts.message, room, measure.count, pack))
         if measure.fits(cut):
-            note = LeftOut(section="message", id="message", why="too long: cut to its relevant fragments (B3)")
-            return replace(parts, message=cut.message, message_cut=True, left_out=(*parts.left_out, note))
+            return _with_message(parts, cut.message)
         room = room * 4 // 5
-    return replace(parts, message=_CUT_MARK, message_cut=True)
+    return _with_message(parts, _CUT_MARK)
+
+
+def _with_message(parts: Parts, message: str) -> Parts:
+    note = _gone("message", "message", "too long: cut to its relevant fragments (B3)")
+    left_out = parts.left_out if parts.message_cut else (*parts.left_out, note)
+    return replace(parts, message=message, message_cut=True, left_out=left_out)
+
+
+def _question(parts: Parts, measure: _Measure) -> tuple[Turn, ...]:
+    """The end of the assistant's question that the message answers: it is not cut from its answer (W3)."""
+    if not parts.window or parts.window[-1].role != "assistant" or not asks(parts.window[-1]):
+        return ()
+    asked = parts.window[-1]
+    if measure.count(asked.content) <= measure.limits.item_tokens:
+        return (asked,)
+    end = asked.content[-4 * measure.limits.item_tokens :]
+    while measure.count(end) > measure.limits.item_tokens - 8:
+        end = end[len(end) // 8 + 1 :]
+    return (replace(asked, content=f"{_CUT_MARK} {end.lstrip()}"),)
 
 
 def _fragments(text: str, room: int, count: TokenCounter, pack: LanguagePack) -> str:
@@ -194,44 +240,51 @@ def _fit_budget(parts: Parts, measure: _Measure) -> Parts:
     limits = measure.limits
     while len(parts.window) > limits.window_min_turns and max(measure.tokens(parts)) > limits.aggressive_tokens:
         parts = _drop_turn(parts, "above 3,000 tokens the window is kept small (B2)")
+    question = _question(parts, measure)
     while not measure.fits(parts):
         if parts.summaries:
-            parts = _drop_summary(parts, "over budget (B3)")
-        elif parts.window:
-            parts = _drop_turn(parts, "over budget (B3)")
+            parts = _drop_summary(parts, _OVER)
+        elif len(parts.window) > len(question):
+            parts = _drop_turn(parts, _OVER)
+        elif parts.window != question:
+            note = _gone("window", f"t{question[0].id}", "over budget: only the end of the question is left (B3, W3)")
+            parts = replace(parts, window=question, left_out=(*parts.left_out, note))
         elif parts.recalled:
-            parts = _drop_recalled(parts, "over budget (B3)")
-        elif any(not chosen.fact.pinned for chosen in parts.facts):
-            parts = _drop_fact(parts, "over budget (B3)")
+            parts = _drop_recalled(parts, _OVER)
         elif parts.facts:
-            parts = replace(parts, facts=parts.facts[:-1])
-        elif parts.message != _CUT_MARK and len(parts.message) > 8:
-            parts = replace(
-                parts, message=cut_to_tokens(parts.message, measure.count(parts.message) * 3 // 4), message_cut=True
-            )
+            parts = _drop_fact(parts, _OVER)
+        elif parts.window:
+            question = ()
+        elif len(parts.message) > len(_CUT_MARK):
+            parts = _with_message(parts, cut_to_tokens(parts.message, measure.count(parts.message) * 3 // 4))
         else:
             break
     return parts
 
 
+def _gone(section: Section, ref: str, why: str) -> LeftOut:
+    return LeftOut(section=section, id=ref, why=why)
+
+
 def _drop_summary(parts: Parts, why: str) -> Parts:
-    gone = LeftOut(section="summaries", id=parts.summaries[0].id, why=why)
+    gone = _gone("summaries", parts.summaries[0].id, why)
     return replace(parts, summaries=parts.summaries[1:], left_out=(*parts.left_out, gone))
 
 
 def _drop_turn(parts: Parts, why: str) -> Parts:
-    gone = LeftOut(section="window", id=f"t{parts.window[0].id}", why=why)
+    gone = _gone("window", f"t{parts.window[0].id}", why)
     return replace(parts, window=parts.window[1:], left_out=(*parts.left_out, gone))
 
 
 def _drop_recalled(parts: Parts, why: str) -> Parts:
-    gone = LeftOut(section="recalled", id=parts.recalled[-1].id, why=why)
+    gone = _gone("recalled", parts.recalled[-1].id, why)
     return replace(parts, recalled=parts.recalled[:-1], left_out=(*parts.left_out, gone))
 
 
 def _drop_fact(parts: Parts, why: str) -> Parts:
-    last = max(place for place, chosen in enumerate(parts.facts) if not chosen.fact.pinned)
-    gone = LeftOut(section="facts", id=parts.facts[last].fact.id, why=why)
+    """The last unpinned fact goes; a pinned one only when no other is left."""
+    last = max(range(len(parts.facts)), key=lambda place: (not parts.facts[place].fact.pinned, place))
+    gone = _gone("facts", parts.facts[last].fact.id, why)
     return replace(parts, facts=parts.facts[:last] + parts.facts[last + 1 :], left_out=(*parts.left_out, gone))
 
 
@@ -250,20 +303,25 @@ def _last_message(parts: Parts) -> str:
 
 
 def _summaries_text(parts: Parts) -> str:
-    lines = [f"- {summary.at:%Y-%m-%d} {summary.rendered}" for summary in parts.summaries]
+    lines = _by_day([(summary.at, summary.rendered) for summary in parts.summaries])
     return "\n".join([OPEN, SUMMARIES_HEADING, *lines, CLOSE]) if lines else ""
 
 
 def _recalled_text(parts: Parts) -> str:
-    """Grouped by day, the date once, oldest first, so that before and after can be read off."""
+    """Oldest first, so that before and after can be read off."""
+    return "\n".join(_by_day([(hit.at, hit.text) for hit in sorted(parts.recalled, key=lambda hit: (hit.at, hit.id))]))
+
+
+def _by_day(dated: Sequence[tuple[datetime, str]]) -> list[str]:
+    """A line an item, below the date of each day."""
     lines: list[str] = []
     day = ""
-    for hit in sorted(parts.recalled, key=lambda hit: (hit.at, hit.id)):
-        if f"{hit.at:%Y-%m-%d}" != day:
-            day = f"{hit.at:%Y-%m-%d}"
+    for at, text in dated:
+        if f"{at:%Y-%m-%d}" != day:
+            day = f"{at:%Y-%m-%d}"
             lines.append(f"{day}:")
-        lines.append(f"- {hit.text}")
-    return "\n".join(lines)
+        lines.append(f"- {text}")
+    return lines
 
 
 def _facts_text(parts: Parts) -> str:
@@ -289,13 +347,12 @@ def _report(parts: Parts, measure: _Measure) -> Context:
     summaries = [
         _item(s.id, s.rendered, rank, "a slot of this chat", count) for rank, s in enumerate(parts.summaries, 1)
     ]
-    window = [_item(f"t{turn.id}", turn.content, rank, "recent", count) for rank, turn in enumerate(parts.window, 1)]
-    window_text = "\n".join(turn.content for turn in parts.window)
+    window = SectionReport(name="window", tokens=sum(count(turn.content) for turn in parts.window))
     reports = (
         section("static", parts.static),
         section("tools", _tools_text(parts) if parts.tools else ""),
         section("summaries", _summaries_text(parts), summaries),
-        section("window", window_text, window),
+        window,
         section("recalled", _recalled_text(parts), recalled),
         section("facts", _facts_text(parts), facts),
         section("message", parts.message),
@@ -307,6 +364,7 @@ def _report(parts: Parts, measure: _Measure) -> Context:
         sections={report.name: report for report in reports},
         left_out=parts.left_out,
         message_cut=parts.message_cut,
+        tools=parts.tools,
     )
 
 

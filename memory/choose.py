@@ -9,6 +9,8 @@ from memory.ports import TokenCounter
 from memory.stores.index import stems
 from memory.values import ChosenFact, Fact
 
+LINE_TOKENS = 2  # what a line of the request costs beside the fact itself: its dash and its end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
@@ -74,7 +76,7 @@ def _within_budget(scored: Sequence[tuple[float, str, Fact]], limits: Limits, co
     chosen: list[ChosenFact] = []
     used = pinned_used = 0
     for score, why, fact in scored:
-        tokens = count(fact.fact) + 1
+        tokens = count(fact.fact) + LINE_TOKENS
         if used + tokens > limits.facts_tokens or (fact.pinned and pinned_used + tokens > limits.pinned_tokens):
             continue
         used += tokens

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from memory.language import LanguagePack, fold, words_of
 from memory.limits import Limits
@@ -36,23 +37,48 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     replaced = [entry.fact for entry in known if _is_given_up(draft, entry.fact, packs)]
     if replaced:
         return Verdict(supersedes=tuple(replaced))
-    if _has_word(draft.fact, pack, "additive"):
+    replacing = draft.kind == "change" or _has_word(draft.quote, pack, "replacing")
+    if draft.kind != "change" and _has_word(draft.fact, pack, "additive"):
         return Verdict()
     same_slot = [entry.fact for entry in known if _same_slot(draft, entry.fact)]
+    if same_slot and not replacing:
+        same_slot = [fact for fact in same_slot if not _other_facet(draft, fact)]
     if same_slot:
         return Verdict(supersedes=tuple(same_slot))
     opposite = [entry.fact for entry in known if _opposite(draft, mine, entry.fact, packs)]
     if opposite:
         return Verdict(supersedes=tuple(opposite))
-    return _by_likeness(draft, mine, known, packs, limits)
+    if replacing and draft.kind in ("change", "decision", "instruction") and draft.attribute:
+        return _changed(draft, known, limits)
+    return _by_likeness(draft, mine, known, packs, limits, replacing=replacing)
+
+
+def _changed(draft: FactDraft, known: Sequence[Known], limits: Limits) -> Verdict:
+    """A change of something one has several of: the fact about it that is clearly the nearest gives way."""
+    same = [
+        entry
+        for entry in known
+        if entry.fact.attribute == draft.attribute and (not draft.key or entry.fact.key in ("", draft.key))
+    ]
+    same.sort(key=lambda entry: (-entry.similarity, entry.fact.id))
+    if not same:
+        return Verdict()
+    if len(same) == 1 or same[0].similarity - same[1].similarity >= limits.fact_clear_margin:
+        return Verdict(supersedes=(same[0].fact,))
+    return Verdict(unclear=(same[0].fact,))
 
 
 def _by_likeness(
-    draft: FactDraft, mine: set[str], known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits
+    draft: FactDraft,
+    mine: set[str],
+    known: Sequence[Known],
+    packs: Mapping[str, LanguagePack],
+    limits: Limits,
+    *,
+    replacing: bool,
 ) -> Verdict:
     """Without a slot: a draft that says it replaces something supersedes the fact most like it."""
     pack = packs[draft.language]
-    replacing = draft.kind == "change" or _has_word(draft.quote, pack, "replacing")
     alike: list[tuple[float, Fact]] = []
     for entry in known:
         if not _comparable(draft, entry.fact):
@@ -136,6 +162,14 @@ def _same_slot(draft: FactDraft, fact: Fact) -> bool:
     return draft.single and fact.single and draft.attribute == fact.attribute != "" and draft.key == fact.key
 
 
+def _other_facet(draft: FactDraft, fact: Fact) -> bool:
+    """Whether two statements about work look at different sides of it: what one is, and where one works."""
+    if draft.attribute not in ("job", "studies"):
+        return False
+    mine, theirs = words_of(draft.fact)[:2], words_of(fact.fact)[:2]
+    return mine != theirs and not (mine[:1] == theirs[:1] and len(mine[0]) > 2)
+
+
 def _opposite(draft: FactDraft, mine: set[str], fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
     """Liked before and disliked now, or the other way round, and the same thing."""
     if not draft.polarity or draft.polarity != -fact.polarity:
@@ -155,4 +189,9 @@ def _has_word(text: str, pack: LanguagePack, group: str) -> bool:
     if pack.script == "han":
         return any(word in folded for word in pack.words[group])
     padded = f" {' '.join(words_of(text))} "
-    return any(f" {' '.join(words_of(word))} " in padded for word in pack.words[group])
+    return any(phrase in padded for phrase in _phrases(pack.words[group]))
+
+
+@cache
+def _phrases(words: frozenset[str]) -> tuple[str, ...]:
+    return tuple(f" {' '.join(words_of(word))} " for word in words)

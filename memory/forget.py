@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.database import Database, View
 from memory.errors import NotFound
@@ -10,22 +10,27 @@ from memory.language import LanguagePack, fold, words_of
 from memory.learn import KIND, normalised
 from memory.ports import Clock
 from memory.signals import sentences
+from memory.stores import context as context_rows
 from memory.stores import facts as rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Index, stems
 from memory.tokens import count_tokens
-from memory.values import Fact, Turn
+from memory.values import Fact, Statement, Summary, Turn
 
 CUT = "[…]"
+STATEMENT_KINDS = ("world", "experience", "opinion", "observation")
+_MOST_STATEMENTS = 500
 _LETTER = r"[^\W_\u3400-\u9fff\uf900-\ufaff]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What goes, or went: facts, and the turns whose words were cut; whether no byte is left in the files."""
+    """What goes, or went: facts, statements and summaries; the turns whose words are cut; whether no byte is left."""
 
     facts: tuple[Fact, ...]
     turns: tuple[Turn, ...]
+    statements: tuple[Statement, ...] = ()
+    summaries: tuple[Summary, ...] = ()
     complete: bool = False
 
 
@@ -42,8 +47,8 @@ class Forgetting:
         """What forgetting would remove; the chain of a fact is one thing, so all of it."""
         async with self._database.snapshot() as view:
             facts = await self._facts(view, fact_id)
-            turns = await self._turns(view, await self._wordings(view, facts))
-        return Forgotten(facts=tuple(facts), turns=tuple(turns))
+            wordings = await self._wordings(view, facts)
+            return await self._concerned(view, facts, wordings)
 
     async def forget(self, fact_id: str) -> Forgotten:
         """Removes a fact with its chain."""
@@ -51,17 +56,59 @@ class Forgetting:
         async with self._database.transaction() as tx:
             facts = await self._facts(tx, fact_id)
             wordings = await self._wordings(tx, facts)
-            turns = await self._turns(tx, wordings)
+            gone = await self._concerned(tx, facts, wordings)
             await self._index.remove(tx, KIND, [fact.id for fact in facts])
+            for statement in gone.statements:
+                await self._index.remove(tx, statement.kind, [statement.id])
+            await self._index.remove(tx, "summary", [summary.id for summary in gone.summaries])
+            await context_rows.delete_statements(tx, gone.statements)
+            await context_rows.delete_summaries(tx, gone.summaries)
             await self._index.forget_queries(tx)
             await rows.bury(tx, [normalised(fact.fact, self._packs.get(fact.language)) for fact in wordings], now)
-            for turn in turns:
+            for turn in gone.turns:
                 content = self._cut(turn.content, wordings)
                 await turn_rows.rewrite(tx, turn.id, content, count_tokens(content))
             await rows.erase(tx, [fact.id for fact in facts], now)
             await rows.narrow_quotes(tx, {fact.quote for fact in wordings})
-        complete = await self._database.checkpoint()
-        return Forgotten(facts=tuple(facts), turns=tuple(turns), complete=complete)
+        return replace(gone, complete=await self._database.checkpoint())
+
+    async def _concerned(self, view: View, facts: Sequence[Fact], wordings: Sequence[Fact]) -> Forgotten:
+        """All that says one of the facts."""
+        return Forgotten(
+            facts=tuple(facts),
+            turns=tuple(await self._turns(view, wordings)),
+            statements=tuple(await self._statements(view, wordings)),
+            summaries=tuple(await self._summaries(view, wordings)),
+        )
+
+    async def _statements(self, view: View, wordings: Sequence[Fact]) -> list[Statement]:
+        """Statements that say one of the facts; those of the very turn that stated it need only name its value (F13)."""
+        texts = [text for fact in wordings for text in (fact.fact, fact.quote, fact.value) if len(text) > 2]
+        found = {line.id: line for line in await context_rows.statements_containing(view, texts)}
+        for fact in wordings:
+            hits = await self._index.by_words(fact.fact, fact.language, STATEMENT_KINDS, _MOST_STATEMENTS, view)
+            lines = await context_rows.statements_with_ids(view, [hit.ref for hit in hits])
+            found |= {line.id: line for line in lines}
+        own = {fact.turn_id for fact in wordings}
+        values = [fact.value for fact in wordings]
+        return [
+            line
+            for line in found.values()
+            if self._cut(line.text, wordings) != line.text
+            or (line.turn_id in own and without(line.text, values) != line.text)
+        ]
+
+    async def _summaries(self, view: View, wordings: Sequence[Fact]) -> list[Summary]:
+        """Summaries that say one of the facts, or name its value: they are too short to tell what they meant."""
+        texts = [text for fact in wordings for text in (fact.fact, fact.value) if len(text) > 2]
+        found = {summary.id: summary for summary in await context_rows.summaries_containing(view, texts)}
+        for fact in wordings:
+            hits = await self._index.by_words(fact.fact, fact.language, ["summary"], _MOST_STATEMENTS, view)
+            near = await context_rows.summaries_with_ids(view, [hit.ref for hit in hits])
+            found |= {
+                summary.id: summary for summary in near if self._cut(summary.rendered, wordings) != summary.rendered
+            }
+        return list(found.values())
 
     async def _facts(self, view: View, fact_id: str) -> list[Fact]:
         """The chain of a fact, and whatever row says the same: one whose learning was undone still has its words."""

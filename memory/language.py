@@ -80,6 +80,8 @@ class LanguagePack:
                 key: frozenset(fold(word) for word in _listed(source["words"].get(key, ()))) for key in WORD_LISTS
             }
             self.notices: dict[str, str] = dict(source["notices"])
+            self.commands: dict[str, str] = dict(source.get("commands", {}))
+            self.answers: dict[str, str] = dict(source.get("answers", {}))
             self.letters: str = source.get("letters", "")
         except (KeyError, TypeError, AttributeError) as exc:
             raise LanguagePackError(
@@ -180,7 +182,7 @@ class LanguagePack:
         """Raises now what would otherwise come up in the middle of a conversation."""
         try:
             for name in [name for name in vars(type(self)) if isinstance(getattr(type(self), name), cached_property)]:
-                getattr(self, name)
+                _check_macros(getattr(self, name))
             self.insists("")
         except (KeyError, TypeError, AttributeError, ValueError) as exc:
             raise LanguagePackError(f"The language pack {self.origin} is not as it should be: {exc!r}.") from exc
@@ -211,6 +213,15 @@ class LanguagePack:
             return re.compile(_expand(text, self.macros))
         except re.error as exc:
             raise LanguagePackError(f"The language pack {self.origin} has a bad pattern: {text!r} ({exc}).") from exc
+
+
+def _check_macros(found: Any) -> None:
+    if isinstance(found, re.Pattern) and (unknown := re.search(r"\{[A-Za-z_]+\}", found.pattern)):
+        raise ValueError(f"there is no macro {unknown[0]} before it is used")
+    if isinstance(found, Rule):
+        found = found.patterns
+    for part in found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else ():
+        _check_macros(part)
 
 
 def _listed(parts: Any) -> Any:
@@ -339,8 +350,10 @@ def _function_word_scores(text: str, packs: Mapping[str, LanguagePack]) -> dict[
         owners = [code for code, pack in packs.items() if any(word in pack.words[key] for key in _TELLING)]
         for code in owners:
             scores[code] += 1 / len(owners) ** 1.5
+    lower = " ".join(word for word in text.split() if not word[:1].isupper())  # names keep their letters anywhere
     for code, pack in packs.items():
-        scores[code] += sum(0.8 for letter in pack.letters if letter in text.lower())
+        letters = [letter for letter in pack.letters if letter in text.lower()]
+        scores[code] += sum(0.8 if letter in lower else 0.4 for letter in letters)
     return scores
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory.calibrate import Calibrator
+from memory.choose import LINE_TOKENS
 from memory.corrections import Known, Verdict, judge, says_the_same
 from memory.database import Database, Transaction
 from memory.language import LanguagePack, fold, words_of
@@ -184,8 +185,8 @@ def normalised(text: str, pack: LanguagePack | None) -> str:
 
 
 def shortened(text: str, tokens: int) -> str:
-    """A fact that fits a request with its line break, cut where a clause or at least a word ends."""
-    cut = cut_to_tokens(text, tokens - 1)
+    """A fact that fits a request as a line, cut where a clause or at least a word ends."""
+    cut = cut_to_tokens(text, tokens - LINE_TOKENS)
     if cut == text:
         return text
     ends = [match.start() for match in re.finditer(r"[,;:.!?，；：。！？、]+(?=\s|$)|[，；：。！？、]", cut)]

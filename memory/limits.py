@@ -63,6 +63,9 @@ class Limits:
         "F7", 0.5, "Share of content words two facts have in common when one replaces the other, 0 to 1."
     )
     fact_replaces_similarity: float = rule("F7", 0.9, "Calibrated similarity when one fact replaces another, 0 to 1.")
+    fact_clear_margin: float = rule(
+        "F7", 0.05, "How much nearer than the next a fact must be to be the one that is replaced, 0 to 1."
+    )
     fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
     fact_asked_words: float = rule(
         "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."

@@ -67,6 +67,14 @@ def _moment(value: object) -> datetime:
     return moment.astimezone(UTC)
 
 
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # JSON can write half a character
+        raise _refuse("it holds a character that cannot be stored") from None
+    return text
+
+
 def _words(text: str) -> str:
     if not text.strip() or len(text) > LONGEST_FACT:
         raise _refuse(f"use some words, at most {LONGEST_FACT} characters")
@@ -74,6 +82,7 @@ def _words(text: str) -> str:
 
 
 Id = Annotated[str, Field(pattern=r"\Af[1-9][0-9]{0,8}\z")]
+Text = Annotated[str, AfterValidator(_whole)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 
 
@@ -84,20 +93,20 @@ class _Record(BaseModel):
 
     id: Id | None = None
     domain: Domain
-    fact: Annotated[str, AfterValidator(_words)]
+    fact: Annotated[Text, AfterValidator(_words)]
     confidence: Confidence
     created_at: Moment
     last_confirmed_at: Moment | None = None
     source: Literal["explicit", "inferred"] = "explicit"
-    quote: str | None = None
+    quote: Text | None = None
     language: Annotated[str, Field(pattern=r"\A[a-z]{2,3}(-[A-Za-z0-9]{2,8})*\z")]
     status: Literal["current", "superseded"] = "current"
     superseded_by: Id | None = None
     pinned: bool = False
     kind: FactKind = "statement"
-    attribute: str = ""
-    key: str = ""
-    value: str = ""
+    attribute: Text = ""
+    key: Text = ""
+    value: Text = ""
     single: bool = False
     polarity: Annotated[int, Field(ge=-1, le=1)] = 0
 

@@ -1,5 +1,6 @@
 """The values the engine hands out: frozen, and ignorant of storage."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -193,6 +194,7 @@ class Context:
     sections: dict[Section, SectionReport]
     left_out: tuple[LeftOut, ...]
     message_cut: bool = False
+    tools: tuple[Mapping[str, object], ...] = ()  # those to offer: the ones asked for, as far as there is room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

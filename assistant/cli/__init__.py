@@ -49,6 +49,7 @@ app = typer.Typer(
 
 # Register commands here: a group with add_typer, a single command with app.command.
 app.command("chat")(chat.chat)
+app.command("ask")(chat.ask)
 app.add_typer(facts.app, name="facts")
 app.command("calibrate")(calibrate.calibrate)
 app.command("reembed")(reembed.reembed)

@@ -1,11 +1,75 @@
-"""``olvido chat``: the conversation in the terminal."""
+"""``olvido chat`` and ``olvido ask``: the conversation in the terminal."""
 
-from assistant.errors import AssistantError
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assistant.cli.options import load, options_of
+
+if TYPE_CHECKING:
+    from assistant.settings import LoadedSettings
 
 
-def chat() -> None:
-    """Talk to Olvido in this terminal."""
-    raise AssistantError(
-        "The conversation is not built yet: this version holds settings, storage and memory commands. "
-        "See olvido --help."
-    )
+def chat(ctx: typer.Context) -> None:
+    """Talk to Olvido in this terminal, or through a pipe: a line a message."""
+    asyncio.run(_chat(_loaded(ctx)))
+
+
+def ask(ctx: typer.Context, message: Annotated[list[str], typer.Argument(help="What to say.")]) -> None:
+    """Say one thing and read the answer."""
+    if not asyncio.run(_ask(_loaded(ctx), " ".join(message))):
+        raise typer.Exit(1)
+
+
+def _loaded(ctx: typer.Context) -> "LoadedSettings":
+    from assistant import logs
+
+    loaded = load(ctx)
+    logs.configure(loaded.settings, verbose=options_of(ctx).verbose)
+    return loaded
+
+
+async def _chat(loaded: "LoadedSettings") -> None:
+    from assistant.model import open_model
+    from assistant.people import open_memory
+    from assistant.repl import converse
+    from assistant.talk import open_talk
+
+    async with open_memory(loaded) as memory, open_model(loaded.settings, progress=_progress) as model:
+        talk = await open_talk(memory, model, "repl", "me", _language(loaded))
+        greeting = "\n".join([talk.say("welcome"), *model.notes])
+        await converse(talk, loaded.settings.data_dir / "repl_history", greeting=greeting)
+
+
+async def _ask(loaded: "LoadedSettings", message: str) -> bool:
+    from assistant.model import open_model
+    from assistant.people import open_memory
+    from assistant.repl import say_plainly
+    from assistant.talk import open_talk
+    from assistant.turn import take_turn
+
+    async with open_memory(loaded) as memory, open_model(loaded.settings, progress=_progress) as model:
+        talk = await open_talk(memory, model, "repl", "me", _language(loaded))
+        went_well = await say_plainly(take_turn(talk, message))
+        await memory.run_pending()
+    return went_well
+
+
+def _language(loaded: "LoadedSettings") -> str:
+    """The language of our own first words: the configured one, else that of the terminal."""
+    import locale
+
+    from assistant.people import language_packs
+
+    wanted = loaded.settings.language
+    if wanted == "auto":
+        wanted = (locale.getlocale()[0] or "en")[:2]
+    return wanted if wanted in language_packs(loaded) else "en"
+
+
+def _progress(text: str) -> None:
+    """What is being done before the talk can begin; only where somebody looks."""
+    if sys.stderr.isatty():
+        typer.echo(text, err=True)

@@ -132,7 +132,7 @@ def add(
 def edit(
     ctx: typer.Context,
     fact_id: Id,
-    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The new words, in quotes.")] = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The new words, in quotes.")] = None,
     domain: DomainOption = None,
     confidence: Annotated[str | None, ConfidenceHelp] = None,
     insist: Insist = False,
@@ -168,7 +168,7 @@ def pin(
 @app.command()
 def confirm(
     ctx: typer.Context,
-    fact_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of facts.", autocompletion=complete_ids)],
+    fact_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of facts.", autocompletion=complete_ids)],
     as_json: Json = False,
 ) -> None:
     """Keep facts: their age starts anew."""
@@ -188,7 +188,7 @@ def undo(
     ctx: typer.Context,
     fact_id: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Id of a fact; without, of any.", autocompletion=complete_ids),
+        typer.Argument(metavar="ID", help="Id of a fact; without, of any.", autocompletion=complete_ids),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -209,7 +209,7 @@ def undo(
 def history(
     ctx: typer.Context,
     fact_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Id of a fact; all without.", autocompletion=complete_ids)
+        str | None, typer.Argument(metavar="ID", help="Id of a fact; all without.", autocompletion=complete_ids)
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many.")] = None,
     as_json: Json = False,

@@ -14,7 +14,7 @@ from assistant.cli.output import one_line
 from assistant.cli.person import change, complete_ids
 from assistant.cli.shown import print_data, print_facts, shown_date
 from assistant.errors import AssistantError
-from assistant.people import copies_of
+from assistant.people import copies_of, person_file
 from assistant.traces import files_below, files_holding, scrub_logs
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ class Plan:
 
     facts: "tuple[Fact, ...]"
     turns: "tuple[Turn, ...]"
+    lines: tuple[str, ...]  # statements and summaries of what was said
     texts: tuple[str, ...]
     copies: tuple[Path, ...]
 
 
 def forget(
     ctx: typer.Context,
-    fact_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of facts.", autocompletion=complete_ids)],
+    fact_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of facts.", autocompletion=complete_ids)],
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     including_backups: Annotated[
         bool, typer.Option("--including-backups", help="Remove it from older copies of the memory too.")
@@ -54,10 +55,11 @@ def forget(
     complete = change(loaded, lambda memory: _forget(memory, plan))
     lines = scrub_logs(loaded.settings.data_dir / "logs", plan.texts)
     problems = _clean_copies(plan, loaded) if including_backups else []
-    left = files_holding(plan.texts, files_below(loaded.settings.data_dir))
+    left = files_holding(plan.texts, _own_files(loaded))
     if as_json:
         facts = [{"id": fact.id} for fact in plan.facts]  # what was forgotten is not told once more
-        print_data({"forgotten": facts, "turns_cut": len(plan.turns), "log_lines": lines, "left_in": [*map(str, left)]})
+        counts = {"turns_cut": len(plan.turns), "lines_removed": len(plan.lines), "log_lines": lines}
+        print_data({"forgotten": facts, **counts, "left_in": [*map(str, left)]})
     else:
         typer.echo(f"Forgotten: {', '.join(fact.id for fact in plan.facts)}.")
     _tell_what_is_left(left, complete, problems, loaded)
@@ -72,17 +74,26 @@ async def _plan(memory: "Memory", fact_ids: Sequence[str], loaded: "LoadedSettin
     now = system_clock()
     facts: dict[str, Fact] = {}
     turns: dict[int, Turn] = {}
+    lines: dict[str, str] = {}
     texts: dict[str, None] = {}
     for fact_id in fact_ids:
         preview = await memory.facts.preview_forget(fact_id)
         facts |= {fact.id: replace(fact, state=state_of(fact, now, loaded.settings.limits)) for fact in preview.facts}
         turns |= {turn.id: turn for turn in preview.turns}
+        lines |= {statement.id: statement.text for statement in preview.statements}
+        lines |= {summary.id: summary.rendered for summary in preview.summaries}
         for fact in preview.facts:
             events = await memory.facts.history(fact.id)
             words = [fact.fact, fact.quote, *(event.fact for event in events if event.fact)]
             texts |= dict.fromkeys(text for text in words if text.strip())
     copies = files_holding(tuple(texts), copies_of(loaded.settings))
-    return Plan(facts=tuple(facts.values()), turns=tuple(turns.values()), texts=tuple(texts), copies=tuple(copies))
+    return Plan(
+        facts=tuple(facts.values()),
+        turns=tuple(turns.values()),
+        lines=tuple(lines.values()),
+        texts=tuple(texts),
+        copies=tuple(copies),
+    )
 
 
 def _show(plan: Plan, including_backups: bool, loaded: "LoadedSettings") -> None:
@@ -91,6 +102,8 @@ def _show(plan: Plan, including_backups: bool, loaded: "LoadedSettings") -> None
     for turn in plan.turns:
         when = shown_date(turn.timestamp, loaded)
         typer.echo(f"Cut from what {one_line(turn.speaker)} said on {when}: {one_line(turn.content)}")
+    for line in plan.lines:
+        typer.echo(f"Removed from what is kept of conversations: {one_line(line)}")
     if plan.copies:
         typer.echo("Older copies hold it, and will be cleaned:" if including_backups else "Older copies still hold it:")
         for copy in plan.copies:
@@ -144,16 +157,29 @@ def _clean_copies(plan: Plan, loaded: "LoadedSettings") -> list[str]:
     return problems
 
 
+def _own_files(loaded: "LoadedSettings") -> list[Path]:
+    """All that is stored but the memories of other people: what they said is theirs."""
+    people = loaded.settings.data_dir / "people"
+    own = person_file(loaded.settings)
+    mine = [own, *(own.with_name(own.name + ending) for ending in ("-wal", "-shm")), *copies_of(loaded.settings)]
+    return [file for file in files_below(loaded.settings.data_dir) if file in mine or people not in file.parents]
+
+
 def _tell_what_is_left(left: Sequence[Path], complete: bool, problems: Sequence[str], loaded: "LoadedSettings") -> None:
     copies = [file for file in left if file in copies_of(loaded.settings)]
-    others = [file for file in left if file not in copies]
+    own = [file for file in left if file.name.startswith(person_file(loaded.settings).name) and file not in copies]
+    others = [file for file in left if file not in (*copies, *own)]
     for problem in problems:
         typer.echo(problem, err=True)
+    if own and complete:
+        typer.echo(
+            "Something else that is remembered has the same words in it. See: olvido facts list --state all", err=True
+        )
+    elif own:
+        typer.echo("Another program is reading the memory: the last bytes go when it has finished.", err=True)
     if copies:
-        typer.echo("Older copies still hold it; forget again with --including-backups, or delete them:", err=True)
-    if others and not complete:
-        typer.echo("Another program is reading the memory: the words leave these files when it has finished:", err=True)
-    elif others:
+        typer.echo("Older copies still hold it; delete them, or use --including-backups the next time:", err=True)
+        typer.echo("\n".join(f"  {file}" for file in copies), err=True)
+    if others:
         typer.echo("The words also stand in these files, which are yours to delete:", err=True)
-    for file in (*copies, *others):
-        typer.echo(f"  {file}", err=True)
+        typer.echo("\n".join(f"  {file}" for file in others), err=True)

@@ -33,7 +33,7 @@ FormatOption = Annotated[
 
 def export(
     ctx: typer.Context,
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Where to; without, the terminal.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without, the terminal.")] = None,
     form: FormatOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from memory.database import Database, Transaction, View
@@ -397,17 +397,22 @@ def _hash(text: str) -> bytes:
 def stems(text: str, pack: LanguagePack | None, skip: frozenset[str] = frozenset()) -> list[str]:
     """The content words of a text but those to skip, stemmed; of Chinese the characters and their pairs."""
     words = words_of(text)
-    function_words = pack.words["function_words"] | skip if pack else skip
-    stemmer = _stemmer(pack.stemmer) if pack and pack.stemmer else None
+    function_words = pack.words["function_words"] if pack else frozenset()
+    stemmer = pack.stemmer if pack else None
     found: list[str] = []
     for index, word in enumerate(words):
         if re.match(r"[\u3400-\u9fff\uf900-\ufaff]", word):
             after = words[index + 1] if index + 1 < len(words) else ""
-            found += [word] if word not in function_words else []
+            found += [word] if word not in function_words and word not in skip else []
             found += [word + after] if re.match(r"[\u3400-\u9fff\uf900-\ufaff]", after) else []
-        elif word not in function_words:
-            found.append(stemmer.stemWord(word) if stemmer else word)
+        elif word not in function_words and word not in skip:
+            found.append(_stem(stemmer, word) if stemmer else word)
     return found
+
+
+@lru_cache(maxsize=100_000)  # the same words come again and again, and the stemmers are slow
+def _stem(stemmer: str, word: str) -> str:
+    return str(_stemmer(stemmer).stemWord(word))
 
 
 @cache

@@ -1,0 +1,46 @@
+"""A talk: one chat with one person, and what has to be known between two of its messages."""
+
+from dataclasses import dataclass, field
+
+from assistant.model import ChatModel, Reply
+from memory import Memory
+from memory.language import LanguagePack
+from memory.values import Context, Session, Turn
+
+
+@dataclass(slots=True, kw_only=True)
+class Talk:
+    """One chat; changes from message to message."""
+
+    memory: Memory
+    model: ChatModel
+    session: Session
+    language: str
+    speaker: str | None = None
+    turn: Turn | None = None  # the last message of the user
+    context: Context | None = None  # the last request
+    reply: Reply | None = None  # and its answer
+    answer_turn: int | None = None
+    stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
+    private: list[dict[str, str]] | None = None  # what was said while nothing is kept
+    forgetting: str | None = None  # the fact whose forgetting waits for a second word
+
+    @property
+    def pack(self) -> LanguagePack:
+        """The language pack of the talk."""
+        return self.memory.packs[self.language]
+
+    def say(self, key: str, **values: str) -> str:
+        """One of our own sentences, in the user's language, or in English where a pack has no such sentence."""
+        english = self.memory.packs["en"]
+        text = (
+            self.pack.answers.get(key) or self.pack.notices.get(key) or english.answers.get(key) or english.notices[key]
+        )
+        return text.format(**values)
+
+
+async def open_talk(memory: Memory, model: ChatModel, channel: str, chat: str, language: str = "en") -> Talk:
+    """Starts a session of a chat."""
+    session = await memory.open_session(channel=channel, chat=chat, language=language)
+    await memory.use_model(model.name)
+    return Talk(memory=memory, model=model, session=session, language=language)
