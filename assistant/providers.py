@@ -12,7 +12,7 @@ class Preset:
     """How to talk to a provider. Addresses and model names are defaults: the settings go first."""
 
     url: str | None = None
-    model: str | None = None
+    model: str | None = None  # None: the first one the server lists
     key_variable: str | None = None  # where other programs read the key from
     key_needed: bool = False  # answers nobody without a key
     context_tokens: int | None = None  # what its models can read at least, unless the server can be asked
@@ -50,17 +50,15 @@ PRESETS: Mapping[str, Preset] = {
         model="moonshotai/kimi-k2.5",
         key_variable="OPENROUTER_API_KEY",
         key_needed=True,
-        context_route="models",
+        context_tokens=32_000,  # its list of models is long, and nearly all of them read more
         without_thinking={"reasoning": {"enabled": False}},
         thinking_models=("moonshotai/kimi-k2.5", "moonshotai/kimi-k2.6"),
     ),
     # asked only while the model is loaded; before that its default holds
     "ollama": Preset(url="http://localhost:11434/v1", model="llama3.2", context_tokens=4096, context_route="../api/ps"),
     "llamacpp": Preset(url="http://localhost:8080/v1", model="default", context_route="../props"),
-    "lmstudio": Preset(
-        url="http://localhost:1234/v1", model="local-model", context_tokens=4096, context_route="../api/v0/models"
-    ),
-    "custom": Preset(model="default", key_variable="OPENAI_API_KEY"),
+    "lmstudio": Preset(url="http://localhost:1234/v1", context_tokens=4096, context_route="../api/v0/models"),
+    "custom": Preset(key_variable="OPENAI_API_KEY"),
 }
 
 # what to do about a context that is too small, where the server has a setting for it

@@ -14,6 +14,7 @@ from assistant.turn import Said, take_turn
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import FormattedText
     from rich.console import Console
 
 LEAVING = ("/quit", "/exit", "/bye")
@@ -110,13 +111,11 @@ async def _in_terminal(talk: Talk, history: Path, background: Background, greeti
             return
 
 
-def _marker(talk: Talk) -> list[tuple[str, str]]:
-    return [
-        (
-            "bold ansimagenta" if talk.private is not None else "bold ansicyan",
-            "· " if talk.private is not None else "› ",
-        )
-    ]
+def _marker(talk: Talk) -> "FormattedText":
+    from prompt_toolkit.formatted_text import FormattedText
+
+    private = talk.private is not None
+    return FormattedText([("bold ansimagenta" if private else "bold ansicyan", "· " if private else "› ")])
 
 
 async def _show(console: "Console", talk: Talk, text: str) -> None:

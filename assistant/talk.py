@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from assistant.model import ChatModel, Reply
+from assistant.model import ChatModel
+from assistant.reply import Reply
 from memory import Memory
 from memory.language import LanguagePack
 from memory.values import Context, Session, Turn

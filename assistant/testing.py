@@ -19,6 +19,39 @@ class Reply:
     text: str | None = None
     content_type: str = "application/json"
     delay_seconds: float = 0.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatReply:
+    """A model's answer, streamed piece by piece when a stream is asked for.
+
+    `cut` drops the connection after the last piece; `hang_seconds` is a pause there; `finish_reason` None ends the
+    stream without saying so. `error` is an error told inside the stream, after the pieces.
+    """
+
+    pieces: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    tool_calls: tuple[tuple[str, str], ...] = ()  # name, arguments as JSON
+    finish_reason: str | None = "stop"
+    prompt_tokens: int | None = None  # None: counted; 0: not told
+    cached_tokens: int = 0
+    delay_seconds: float = 0.0
+    hang_seconds: float = 0.0
+    cut: bool = False
+    error: Mapping[str, object] | None = None
+
+
+def says(text: str, **changes: Any) -> ChatReply:
+    """An answer in three pieces; nothing at all for an empty text."""
+    third = len(text) // 3 + 1
+    return ChatReply(pieces=tuple(text[start : start + third] for start in range(0, len(text), third)), **changes)
+
+
+def fails(status: int, message: str = "no", *, code: str | None = None, **headers: str) -> Reply:
+    """An answer that is an error; `retry_after="1"` becomes the header Retry-After."""
+    named = {name.replace("_", "-").title(): value for name, value in headers.items()}
+    return Reply(status=status, body={"error": {"message": message, "code": code}}, headers=named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +64,20 @@ class Asked:
 
 
 class OpenAIServer:
-    """Speaks OpenAI's API on loopback; gives the replies enqueued, then sensible ones of its own."""
+    """Speaks OpenAI's API on loopback; gives the replies enqueued, then sensible ones of its own.
 
-    def __init__(self, *, dimension: int = 8) -> None:
+    `pages` answers GET by path. Requests come in threads: the history and the replies are behind one lock.
+    """
+
+    def __init__(self, *, dimension: int = 8, default: ChatReply | None = None) -> None:
         self.history: list[Asked] = []
         self.dimension = dimension
-        self._replies: deque[Reply] = deque()
+        self.default = default or says("All right.")
+        self.pages: dict[str, object] = {}
+        self._replies: deque[Reply | ChatReply] = deque()
+        self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Listener(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="openai-server")
 
     @property
@@ -47,9 +85,16 @@ class OpenAIServer:
         """The address to configure."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def enqueue(self, *replies: Reply) -> None:
+    @property
+    def calls(self) -> int:
+        """How many requests came in."""
+        with self._lock:
+            return len(self.history)
+
+    def enqueue(self, *replies: Reply | ChatReply) -> None:
         """Answers for the next requests, in order."""
-        self._replies.extend(replies)
+        with self._lock:
+            self._replies.extend(replies)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -61,11 +106,14 @@ class OpenAIServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, asked: Asked) -> Reply:
+    def answer(self, asked: Asked) -> Reply | ChatReply:
         """What to say to a request."""
-        self.history.append(asked)
-        if self._replies:
-            return self._replies.popleft()
+        with self._lock:
+            self.history.append(asked)
+            if self._replies:
+                return self._replies.popleft()
+        if asked.path == "/v1/chat/completions":
+            return self.default
         if asked.path == "/v1/embeddings":
             return Reply(body=embeddings(asked.body["input"], asked.body.get("dimensions") or self.dimension))
         return Reply(status=404, body={"error": {"message": f"no {asked.path} here"}})
@@ -74,32 +122,129 @@ class OpenAIServer:
         """A slow answer; cut short when the server closes."""
         self._closing.wait(seconds)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        scripted = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            timeout = 10
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
 
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                reply = scripted.answer(Asked(path=self.path, headers=headers, body=json.loads(body)))
-                scripted.wait(reply.delay_seconds)
-                data = (json.dumps(reply.body) if reply.text is None else reply.text).encode()
-                try:
-                    self.send_response(reply.status)
-                    self.send_header("Content-Type", reply.content_type)
-                    self.send_header("Content-Length", str(len(data)))
-                    self.end_headers()
-                    self.wfile.write(data)
-                except ConnectionError:  # the client lost its patience
-                    self.close_connection = True
+    def __init__(self, scripted: OpenAIServer) -> None:
+        self.scripted = scripted
+        super().__init__(("127.0.0.1", 0), _Handler)
 
-            def log_message(self, format: str, *args: object) -> None:
-                """Nothing to stderr."""
 
-        return Handler
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+
+    @property
+    def _scripted(self) -> OpenAIServer:
+        assert isinstance(self.server, _Listener)
+        return self.server.scripted
+
+    def do_GET(self) -> None:
+        page = self._scripted.pages.get(self.path)
+        self._send(Reply(body=page) if page is not None else Reply(status=404, body={"error": "no"}))
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        reply = self._scripted.answer(Asked(path=self.path, headers=headers, body=json.loads(body)))
+        self._scripted.wait(reply.delay_seconds)
+        try:
+            if isinstance(reply, Reply):
+                self._send(reply)
+            else:
+                self._chat(reply, json.loads(body))
+        except OSError:  # the client lost its patience
+            self.close_connection = True
+
+    def _send(self, reply: Reply) -> None:
+        data = (json.dumps(reply.body) if reply.text is None else reply.text).encode()
+        self.send_response(reply.status)
+        for name, value in {"Content-Type": reply.content_type, **reply.headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _chat(self, reply: ChatReply, body: dict[str, Any]) -> None:
+        if not body.get("stream"):
+            self._send(Reply(body=completion(reply, body)))
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in events(reply, body):
+            self._chunk(f"data: {json.dumps(event)}\n\n")
+        self._scripted.wait(reply.hang_seconds)
+        if reply.cut:
+            self.close_connection = True  # in the middle of the chunks
+            return
+        for event in last_events(reply, body):
+            self._chunk(f"data: {json.dumps(event)}\n\n")
+        if reply.finish_reason:
+            self._chunk("data: [DONE]\n\n")
+        self._chunk("")  # the last one
+
+    def _chunk(self, text: str) -> None:
+        data = text.encode()
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing to stderr."""
+
+
+def events(reply: ChatReply, body: dict[str, Any]) -> list[dict[str, object]]:
+    """The stream of an answer up to its last word."""
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": None}]
+    deltas += [{"reasoning_content": piece} for piece in reply.reasoning]
+    deltas += [{"content": piece} for piece in reply.pieces]
+    for index, (name, arguments) in enumerate(reply.tool_calls):
+        called = {"index": index, "id": f"call_{index}", "type": "function"}
+        deltas.append({"tool_calls": [{**called, "function": {"name": name, "arguments": ""}}]})
+        deltas.append({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]})
+    return [_event(body, choices=[{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
+
+
+def last_events(reply: ChatReply, body: dict[str, Any]) -> list[dict[str, object]]:
+    """How a stream ends: with an error, or a reason and the usage."""
+    if reply.error:
+        return [{"error": dict(reply.error)}]
+    if reply.finish_reason is None:
+        return []
+    end = _event(body, choices=[{"index": 0, "delta": {}, "finish_reason": reply.finish_reason}])
+    wanted = (body.get("stream_options") or {}).get("include_usage") and reply.prompt_tokens != 0
+    return [end, _event(body, choices=[], usage=usage(reply, body))] if wanted else [end]
+
+
+def completion(reply: ChatReply, body: dict[str, Any]) -> dict[str, object]:
+    """The same answer in one piece."""
+    calls = [
+        {"id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for index, (name, arguments) in enumerate(reply.tool_calls)
+    ]
+    message = {"role": "assistant", "content": "".join(reply.pieces), "tool_calls": calls or None}
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
+    return {**_event(body, choices=[choice], usage=usage(reply, body)), "object": "chat.completion"}
+
+
+def usage(reply: ChatReply, body: dict[str, Any]) -> dict[str, object]:
+    """What such a request and its answer cost; a word is a token."""
+    words = sum(len(str(message["content"]).split()) for message in body["messages"])
+    prompt = words if reply.prompt_tokens is None else reply.prompt_tokens
+    written = len("".join(reply.pieces).split())
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
+    }
+
+
+def _event(body: dict[str, Any], **fields: object) -> dict[str, object]:
+    named = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
+    return {**named, **fields}
 
 
 def embeddings(texts: list[str], dimension: int) -> dict[str, object]:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from assistant.commands import answer_command, is_command
 from assistant.errors import ModelError
-from assistant.model import Reply
 from assistant.private import private_context
+from assistant.reply import Reply
 from assistant.talk import Talk
 from memory.values import Context, Turn
 

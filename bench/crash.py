@@ -1,6 +1,5 @@
 """Nothing acknowledged is lost: a process that writes is killed (SIGKILL) at random moments, and the file reopened."""
 
-import argparse
 import asyncio
 import json
 import random
@@ -10,9 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import report
 from memory.database import Database
 from memory.errors import DatabaseCorrupt
 from memory.testing import write_until_killed
+
+QUICK = ("--rounds", "5")
 
 
 async def stored(path: Path) -> tuple[set[int], bool]:
@@ -24,18 +26,18 @@ async def stored(path: Path) -> tuple[set[int], bool]:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run the rounds on one file that grows; print a table and a JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = report.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args(argv)
-    moments = random.Random(arguments.seed)
+    options = parser.parse_args(argv)
+    moments = random.Random(options.seed)
     acknowledged: set[int] = set()
     lost = corrupt = unnoticed = 0
     began = time.perf_counter()
     print(f"{'round':>5} {'killed after':>12} {'acknowledged':>12} {'in file':>8} {'lost':>5}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "person.db"
-        for number in range(1, arguments.rounds + 1):
+        for number in range(1, options.rounds + 1):
             seconds = moments.uniform(0, 0.2)
             ids = write_until_killed(path, seconds)
             acknowledged.update(ids)
@@ -57,6 +59,7 @@ def main(argv: Sequence[str]) -> dict[str, float]:
         "seconds": round(time.perf_counter() - began, 1),
     }
     print(json.dumps(result))
+    report.save(result, options.json)
     return result
 
 

@@ -29,6 +29,7 @@ from memory.window import asks
 
 SUMMARIES_HEADING = "Earlier in this chat:"
 _CUT_MARK = "[…]"
+_MOST_CHARACTERS = 32  # in a token, on average: only blanks have more
 _EMPTY = "nothing of it can be shown"
 _OVER = "over budget (B3)"
 
@@ -49,9 +50,20 @@ class Parts:
     message_cut: bool = False
 
 
-def assemble(parts: Parts, *, limits: Limits, count: TokenCounter, factor: float, pack: LanguagePack) -> Context:
-    """The request for a message, below the budget in both counts whatever the parts are."""
-    measure = _Measure(limits=limits, count=count, factor=factor)
+def assemble(
+    parts: Parts,
+    *,
+    limits: Limits,
+    count: TokenCounter,
+    factor: float,
+    pack: LanguagePack,
+    ceiling: float | None = None,
+) -> Context:
+    """The request for a message, below the budget in both counts whatever the parts are.
+
+    `factor` is what the model needs as a rule, for the report; `ceiling` the most it may need, for the budget (B6).
+    """
+    measure = _Measure(limits=limits, count=count, factor=factor, ceiling=max(factor, ceiling or factor))
     parts = _neutralised(parts, limits, count)
     parts = _fit_sections(parts, limits, count)
     parts = _fit_tools(parts, measure)
@@ -94,18 +106,19 @@ class _Measure:
     limits: Limits
     count: TokenCounter
     factor: float
+    ceiling: float
 
-    def tokens(self, parts: Parts) -> tuple[int, int]:
+    def tokens(self, parts: Parts, factor: float | None = None) -> tuple[int, int]:
         """cl100k's count and the provider's, of the whole request."""
         messages = _messages(parts)
         texts = [message["content"] for message in messages] + ([_tools_text(parts)] if parts.tools else [])
         overhead = self.limits.message_overhead_tokens * len(messages) + self.limits.request_overhead_tokens
         own = sum(self.count(text) for text in texts) + overhead
-        provider = sum(estimate_provider_tokens(text, self.factor) for text in texts) + overhead * 2
+        provider = sum(estimate_provider_tokens(text, factor or self.factor) for text in texts) + overhead * 2
         return own, provider
 
     def fits(self, parts: Parts) -> bool:
-        return max(self.tokens(parts)) < self.limits.request_tokens
+        return max(self.tokens(parts, self.ceiling)) < self.limits.request_tokens
 
 
 def _fit_sections(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
@@ -122,7 +135,7 @@ def _fit_sections(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
 
 def _fit_window(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
     """The window within its limit (W2): the oldest turns go; the newest, which may be a question, loses its middle."""
-    while len(parts.window) > 1 and sum(count(turn.content) for turn in parts.window) > limits.window_tokens:
+    while len(parts.window) > 1 and _exceed([turn.content for turn in parts.window], limits.window_tokens, count):
         parts = _drop_turn(parts, "the window has a limit of its own (W2)")
     if not parts.window:
         return parts
@@ -133,6 +146,11 @@ def _fit_window(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
     note = _gone("window", f"t{newest.id}", "too long for the window: its middle is left out (W2)")
     shortened = (*parts.window[:-1], replace(newest, content=short))
     return replace(parts, window=shortened, left_out=(*parts.left_out, note))
+
+
+def _exceed(texts: Sequence[str], tokens: int, count: TokenCounter) -> bool:
+    """Whether texts have more tokens than that; no megabyte is counted to know it."""
+    return sum(map(len, texts)) > tokens * _MOST_CHARACTERS or sum(map(count, texts)) > tokens
 
 
 def _fit_tools(parts: Parts, measure: _Measure) -> Parts:
@@ -155,7 +173,7 @@ def _tool_name(tool: Mapping[str, object], place: int) -> str:
 
 def _shortened(text: str, tokens: int, count: TokenCounter) -> str:
     """A text with its middle left out, if it is too long."""
-    if len(text) < tokens or count(text) <= tokens:
+    if not _exceed([text], tokens, count):
         return text
     head = cut_to_tokens(text, tokens * 2 // 3)
     tail = text[-(tokens * 2) :]
@@ -168,7 +186,7 @@ def _fit_message(parts: Parts, measure: _Measure, pack: LanguagePack) -> Parts:
     """A message too large by itself is cut to its relevant fragments (B3)."""
     pinned = tuple(chosen for chosen in parts.facts if chosen.fact.pinned)
     bare = replace(parts, summaries=(), window=_question(parts, measure), recalled=(), facts=pinned)
-    if measure.fits(bare):
+    if not _exceed([parts.message], measure.limits.request_tokens, measure.count) and measure.fits(bare):
         return parts
     room = measure.limits.request_tokens * 3 // 5
     while room > 8:

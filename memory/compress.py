@@ -1,5 +1,7 @@
 """Compression (S4): a segment becomes statements and a summary and loses its words, all in one transaction."""
 
+import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,8 +14,12 @@ from memory.stores import context as rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Entry, Index
 from memory.summarise import Notes, Summariser, render
-from memory.tokens import count_tokens
+from memory.tokens import both_ends, count_tokens
 from memory.values import Statement, Summary, Turn
+from memory.window import closing
+
+_LOG = logging.getLogger(__name__)
+_TOPIC_WORDS = 12
 
 
 class Compressor:
@@ -24,7 +30,8 @@ class Compressor:
         *,
         database: Database,
         index: Index,
-        summariser: Summariser,
+        summariser: Summariser | None,
+        extractive: Summariser,
         packs: Mapping[str, LanguagePack],
         clock: Clock,
         limits: Limits,
@@ -32,37 +39,88 @@ class Compressor:
         self._database = database
         self._index = index
         self._summariser = summariser
+        self._extractive = extractive
         self._packs = packs
         self._clock = clock
         self._limits = limits
 
     async def run(self) -> int:
-        """Compresses every waiting segment, oldest first; returns how many."""
+        """Compresses every waiting segment, oldest first, and closed sessions to their end; returns how many."""
+        await self._queue_closed()
         done = 0
         while segment := await rows.next_segment(self._database):
-            await self._compress(segment)
-            done += 1
+            done += await self._compress(segment)
         return done
 
-    async def _compress(self, segment: rows.Segment) -> None:
-        turns = await turn_rows.between(self._database, segment.session_id, segment.first_turn, segment.last_turn)
-        spoken = [replace(turn, language=segment.language) for turn in turns if turn.content.strip()]
+    async def _queue_closed(self) -> None:
+        if not await turn_rows.closed_windows(self._database):
+            return
+        async with self._database.transaction() as tx:
+            for session_id, window in await turn_rows.closed_windows(tx):
+                await rows.queue(tx, session_id, closing(window, self._limits), self._clock())
+
+    async def _compress(self, segment: rows.Segment) -> bool:
+        """Whether the segment was compressed now; when its words changed meanwhile it goes on waiting."""
+        turns = await self._turns(self._database, segment)
+        spoken = [self._bounded(turn, segment.language) for turn in turns if turn.content.strip()]
         statements = statements_of(spoken, self._packs, self._limits)
         summary = await self._summary(spoken, segment.language) if spoken else None
         texts = [statement.text for statement in statements] + ([summary.rendered] if summary else [])
         prepared = await self._index.prepare(texts)
         async with self._database.transaction() as tx:
-            if not await rows.is_waiting(tx, segment):
-                return
+            # another process may have compressed it, or the user may have had some of its words forgotten
+            if not await rows.is_waiting(tx, segment) or await self._turns(tx, segment) != turns:
+                return False
             entries = [_statement_entry(await rows.insert_statement(tx, statement)) for statement in statements]
             if summary:
                 entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary)))
             await self._index.add(tx, entries, prepared)
             await rows.finish(tx, segment, self._clock())
+        return True
+
+    async def _turns(self, reader: turn_rows.Reader, segment: rows.Segment) -> list[Turn]:
+        return await turn_rows.between(reader, segment.session_id, segment.first_turn, segment.last_turn)
+
+    def _bounded(self, turn: Turn, language: str) -> Turn:
+        """What is longer than anybody says was pasted: its beginning and end stand for it."""
+        content = both_ends(turn.content, self._limits.statements_characters)
+        return replace(turn, language=language, content=content)
 
     async def _summary(self, turns: Sequence[Turn], language: str) -> Summary:
-        notes, line = render(await self._summariser(turns, language), self._limits)
+        notes = await self._asked_for(turns, language) or await self._extractive(turns, language)
+        notes, line = render(notes, self._limits)
         return _summary_value(notes, line, language, turns)
+
+    async def _asked_for(self, turns: Sequence[Turn], language: str) -> Notes | None:
+        """The notes of the configured summariser; None when there is none, it fails, is late or answers nonsense."""
+        if self._summariser is None:
+            return None
+        try:
+            async with asyncio.timeout(self._limits.summariser_seconds):
+                notes = await self._summariser(turns, language)
+        except Exception:  # noqa: BLE001 (whatever it raises, compression goes on: S5)
+            _LOG.warning("the summariser failed; the extractive summary takes its place", exc_info=True)
+            return None
+        if _are_notes(notes):
+            return notes
+        _LOG.warning("the summariser answered with something that is no summary; the extractive one takes its place")
+        return None
+
+
+def _are_notes(notes: object) -> bool:
+    """Whether an answer from outside has the shape of notes; prose for a topic is none (S1)."""
+    if not isinstance(notes, Notes):
+        return False
+    texts: tuple[object, ...] = (notes.topic, notes.outcome)
+    for part in (notes.discussed, notes.decisions, notes.open_questions):
+        if not isinstance(part, tuple):
+            return False
+        texts += part
+    return (
+        all(isinstance(text, str) for text in texts)
+        and bool(notes.topic.strip())
+        and len(notes.topic.split()) <= _TOPIC_WORDS
+    )
 
 
 def _summary_value(notes: Notes, line: str, language: str, turns: Sequence[Turn]) -> Summary:

@@ -1,6 +1,9 @@
 """Gathers what may go into a request, and has it assembled."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from memory.assemble import Parts, assemble
 from memory.conversation import Conversation
@@ -9,12 +12,14 @@ from memory.errors import Refused
 from memory.facts import Facts
 from memory.language import LanguagePack, detect
 from memory.limits import Limits
+from memory.marks import neutralise
 from memory.ports import TokenCounter
 from memory.recall import Recall
 from memory.signals import is_question
 from memory.static import StaticPrompt
 from memory.stores import context as rows
-from memory.values import Context, RecallHit, Turn
+from memory.tokens import both_ends
+from memory.values import Context, LeftOut, RecallHit, Turn
 
 
 class Contexts:
@@ -41,7 +46,8 @@ class Contexts:
         self._count = count
         self._prompt = prompt
         self._used: dict[int, tuple[tuple[str, str], ...]] = {}
-        self.factor = limits.provider_factor
+        self.factor = limits.provider_factor  # what the model in use needs, and at most: see memory.providers
+        self.ceiling = limits.provider_factor
 
     async def assemble(
         self, session_id: int, recall_tokens: int | None, tools: Sequence[Mapping[str, object]]
@@ -53,9 +59,9 @@ class Contexts:
         if place is None:
             raise Refused("There is nothing to answer: the session has no user turn.")
         message, window = turns[place], turns[:place]
-        language = detect(message.content, await self._conversation.language(session_id), self._packs)
-        facts = await self._facts.choose(message.content, [turn.content for turn in window], language)
-        recalled = await self._recalled(message, window, language, recall_tokens)
+        asked = both_ends(message.content, self._limits.looked_at_characters)
+        language = detect(asked, await self._conversation.language(session_id), self._packs)
+        recalled, left_out = await self._recalled(asked, window, language, recall_tokens)
         summaries = await rows.slots(self._database, session.channel, session.chat, self._limits.summary_slots)
         parts = Parts(
             static=self._prompt.text,
@@ -63,11 +69,11 @@ class Contexts:
             summaries=tuple(summaries),
             window=tuple(window),
             recalled=tuple(recalled),
-            facts=tuple(facts),
             tools=tuple(tools),
+            recall_tokens=recall_tokens,
+            left_out=tuple(left_out),
         )
-        pack = self._packs[language]
-        context = assemble(parts, limits=self._limits, count=self._count, factor=self.factor, pack=pack)
+        context = await self._with_facts(parts, message, asked, language)
         self._used[session_id] = tuple(
             (name, item.id)
             for name, report in context.sections.items()
@@ -80,26 +86,60 @@ class Contexts:
         """The memory items of the last request of a session, as (section, id)."""
         return self._used.get(session_id, ())
 
+    async def _with_facts(self, parts: Parts, message: Turn, asked: str, language: str) -> Context:
+        """The request with its facts: F9 goes by the turns really sent, and only the finished request tells them."""
+        sent = [neutralise(turn.content) for turn in parts.window]
+        context = await self._built(parts, message, asked, language, sent)
+        for _ in parts.window:  # a fact more may cost a turn, never the other way round: this ends
+            before, sent = sent, [text["content"] for text in context.messages[1:-1]]
+            if sent == before:
+                break
+            context = await self._built(parts, message, asked, language, sent)
+        return context
+
+    async def _built(self, parts: Parts, message: Turn, asked: str, language: str, sent: Sequence[str]) -> Context:
+        chosen = await self._facts.choose(asked, sent, language)
+        repeated = [c.fact for c in chosen if c.fact.turn_id == message.id and not c.fact.pinned]
+        notes = [LeftOut(section="facts", id=fact.id, why="the message itself says it (F9)") for fact in repeated]
+        parts = replace(
+            parts,
+            facts=tuple(c for c in chosen if c.fact not in repeated),
+            left_out=(*parts.left_out, *notes),
+        )
+        build = partial(
+            assemble,
+            parts,
+            limits=self._limits,
+            count=self._count,
+            factor=self.factor,
+            ceiling=self.ceiling,
+            pack=self._packs[language],
+        )
+        # to count and cut a very long message takes a while, in which others are served
+        return build() if asked is message.content else await asyncio.to_thread(build)
+
     async def _recalled(
-        self, message: Turn, window: Sequence[Turn], language: str, recall_tokens: int | None
-    ) -> list[RecallHit]:
+        self, asked: str, window: Sequence[Turn], language: str, recall_tokens: int | None
+    ) -> tuple[list[RecallHit], list[LeftOut]]:
         """Lines that answer the message, when it asks something; as many as the evidence and the budget allow."""
         room = self._limits.recall_tokens if recall_tokens is None else recall_tokens
-        if room <= 0 or not is_question(message.content, self._packs[language]):
-            return []
+        if room <= 0 or not is_question(asked, self._packs[language]):
+            return [], []
         if recall_tokens is None:
             room = min(room, self._limits.recall_ordinary_tokens)
         kinds = ("world", "experience", "opinion", "observation")
-        hits = await self._recall(message.content[:2000], self._limits.recall_candidates, kinds=kinds)
+        hits = await self._recall(asked[:2000], self._limits.recall_candidates, kinds=kinds)
         said = " ".join(turn.content for turn in window)
         kept: list[RecallHit] = []
+        left_out: list[LeftOut] = []
         used = 0
         for hit in hits:
             tokens = self._count(hit.text) + 8  # its dash, and a date it may be the first of
-            if used + tokens > room or tokens > self._limits.item_tokens + 8:
-                continue
             if hit.text in said:
-                continue
-            used += tokens
-            kept.append(hit)
-        return kept
+                left_out.append(LeftOut(section="recalled", id=hit.id, why="the window says it"))
+            elif used + tokens > room or tokens > self._limits.item_tokens + 8:
+                left_out.append(LeftOut(section="recalled", id=hit.id, why="no room among what is recalled (B5)"))
+            else:
+                used += tokens
+                kept.append(hit)
+        return kept, left_out

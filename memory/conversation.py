@@ -1,5 +1,6 @@
 """The conversation: sessions, turns, and the window that slides over them (W, T), with what each turn teaches."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,9 +19,12 @@ from memory.stores import context as context_rows
 from memory.stores import facts as fact_rows
 from memory.stores import turns as rows
 from memory.stores.index import Index, stems
+from memory.tokens import both_ends
 from memory.topics import Said, domain_changed, is_explicit, shift_chance
 from memory.values import Fact, Role, Session, Turn
 from memory.window import asks, closing, leaving
+
+_SPEAKER_CHARACTERS = 80  # a name; every statement carries it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class Conversation:
         self._count = count
         self._windows: dict[int, tuple[int, list[Turn]]] = {}
         self._vectors: dict[int, Vectors] = {}
+        self._vectors_model = ""
 
     async def open_session(self, channel: str, chat: str, language: str) -> Session:
         """A new session; what is left in the window of the previous one leaves it."""
@@ -77,21 +82,23 @@ class Conversation:
         if language is None:
             raise NotFound(f"There is no session {session_id}. Open one first.")
         content = content.encode("utf-8", "replace").decode()  # half a character cannot be stored
-        spoken = detect(content, language, self._packs)
-        drafts = extract(content, spoken, self._packs) if role == "user" else []
+        said_by = " ".join((speaker or "").encode("utf-8", "replace").decode().split())[:_SPEAKER_CHARACTERS] or role
+        looked_at = both_ends(content, self._limits.looked_at_characters)
+        spoken = detect(looked_at, language, self._packs)
+        drafts = await asyncio.to_thread(extract, content, spoken, self._packs) if role == "user" else []
         insisted = self._packs[spoken].insists(content)
         ready = await self._facts.learner.prepare([draft for draft in drafts if not draft.secret or insisted])
-        asked = await self._asked_about(content, spoken) if role == "user" and not drafts else []
+        asked = await self._asked_about(looked_at, spoken) if role == "user" and not drafts else []
         vector = await self._index.vector(content)
-        flow = await self._flow(session_id, role, content, vector, spoken)
-        tokens = self._count(content)
+        flow = await self._flow(session_id, role, looked_at, vector, spoken)
+        tokens = self._count(content) if looked_at is content else await asyncio.to_thread(self._count, content)
         now = self._clock()
         async with self._database.transaction() as tx:
             turn = await rows.insert(
                 tx,
                 session_id,
                 role=role,
-                speaker=speaker or role,
+                speaker=said_by,
                 content=content,
                 at=now,
                 token_count=tokens,
@@ -117,7 +124,7 @@ class Conversation:
             unclear=learned.unclear,
             stale=tuple(fact for fact in asked if fact.state == "stale"),
             refused=tuple(draft.secret for draft in drafts if draft.secret and not insisted),
-            reminder_asked=role == "user" and bool(self._packs[spoken].blocks["reminder"].search(fold(content))),
+            reminder_asked=role == "user" and bool(self._packs[spoken].blocks["reminder"].search(fold(looked_at))),
         )
 
     async def window(self, session_id: int) -> list[Turn]:
@@ -145,14 +152,16 @@ class Conversation:
     async def _flow(self, session_id: int, role: Role, content: str, vector: Vectors | None, language: str) -> Flow:
         """Continuity with what precedes and whether the topic changes; of a first turn neither."""
         window = await self.window(session_id)
-        pack = self._packs[language]
-        scale = await self._calibrator.current()
-        if not window or vector is None or scale is None:
+        if not window:
             return Flow(continuity=None, shift=False)
-        segment = await self._segment(window)
+        pack = self._packs[language]
+        explicit = role == "user" and is_explicit(content, pack)
+        scale = await self._calibrator.current()
+        segment = await self._segment(window, scale.model) if scale else []
+        if vector is None or scale is None or not segment:  # without a model only words tell
+            return Flow(continuity=None, shift=explicit, explicit=explicit)
         cuts = scale.cuts.get(language, scale.cuts["*"])
         continuity = max(cuts.scale(float(said.vector @ vector)) for said in segment)
-        explicit = role == "user" and is_explicit(content, pack)
         shift = explicit or self._shifts(Said(text=content, vector=vector), segment, window, pack, cuts)
         return Flow(continuity=round(continuity, 4), shift=shift, explicit=explicit)
 
@@ -164,20 +173,24 @@ class Conversation:
             return False  # a reply to a question
         return chance > self._limits.topic_shift_chance or domain_changed(new.text, segment, pack, self._limits)
 
-    async def _segment(self, window: Sequence[Turn]) -> list[Said]:
+    async def _segment(self, window: Sequence[Turn], model: str) -> list[Said]:
         """The running segment: the turns since the topic last changed, as far as they are in the window."""
         start = max((place for place, turn in enumerate(window) if turn.topic_shift), default=0)
+        if self._vectors_model != model:  # vectors of different models are never compared
+            self._vectors, self._vectors_model = {}, model
         turns = window[start:]
-        missing = [turn for turn in turns if turn.id not in self._vectors]
-        for turn in missing:
-            vector = await self._index.vector(turn.content)
-            if vector is not None:
+        for turn in turns:
+            if turn.id not in self._vectors and (vector := await self._index.vector(turn.content)) is not None:
                 self._vectors[turn.id] = vector
         known = {turn.id for turn in window}
         self._vectors = {
             ref: vector for ref, vector in self._vectors.items() if ref in known or len(self._vectors) < 4096
         }
-        return [Said(text=turn.content, vector=self._vectors[turn.id]) for turn in turns if turn.id in self._vectors]
+        return [
+            Said(text=both_ends(turn.content, self._limits.looked_at_characters), vector=self._vectors[turn.id])
+            for turn in turns
+            if turn.id in self._vectors
+        ]
 
     async def _asked_about(self, content: str, language: str) -> list[Fact]:
         """The facts a question is about: most of its words are theirs."""

@@ -17,6 +17,7 @@ from memory.facts import Facts
 from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
+from memory.providers import Providers
 from memory.recall import Recall
 from memory.same_question import differs
 from memory.signals import extract
@@ -82,10 +83,12 @@ class Memory:
             count=count,
             prompt=prompt,
         )
+        self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
         self._compressor = Compressor(
             database=database,
             index=index,
-            summariser=summariser or ExtractiveSummariser(wanted, packs),
+            summariser=summariser,
+            extractive=ExtractiveSummariser(embedded, packs),
             packs=packs,
             clock=clock,
             limits=limits,
@@ -167,6 +170,14 @@ class Memory:
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""
         return extract(text, language, self.packs)
+
+    async def use_model(self, model: str) -> None:
+        """Requests are measured in the tokens of this model from now on (B6)."""
+        await self._providers.use(model)
+
+    async def calibrate_provider(self, model: str, estimated: int, used: int) -> None:
+        """A model made `used` tokens of a request whose `provider_tokens` were `estimated`; kept for good (B6)."""
+        await self._providers.observe(model, estimated, used)
 
     async def similarity(self, first: str, second: str) -> float:
         """How alike two texts are, calibrated: above 0.85 they say the same, below 0.4 they are unrelated."""

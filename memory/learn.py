@@ -112,7 +112,7 @@ class Learner:
         if verdict.confirms:
             confirmed = await self._confirm(tx, verdict.confirms, item.draft)
             return replace(learned, confirmed=(*learned.confirmed, confirmed))
-        fact = await rows.insert(tx, _new_fact(item.draft, turn_id, now))
+        fact = await rows.insert(tx, new_fact(item.draft, turn_id, now))
         await rows.unbury(tx, normalised(fact.fact, self._packs.get(fact.language)))
         await self._index.add(tx, [entry_of(fact)], item.prepared)
         batch = await rows.record(tx, action, [(fact.id, None, fact)], now)
@@ -150,7 +150,8 @@ class Learner:
         return confirmed
 
 
-def _new_fact(draft: FactDraft, turn_id: int | None, now: datetime) -> Fact:
+def new_fact(draft: FactDraft, turn_id: int | None, now: datetime) -> Fact:
+    """A draft as the row it becomes; the id is given when it is stored."""
     return Fact(
         id="",
         domain=draft.domain,

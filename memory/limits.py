@@ -35,6 +35,9 @@ class Limits:
     query_embeddings_held: int = rule("C4", 512, "Query embeddings held in memory until they are written, a count.")
     same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
     shift_similarity: float = rule("T1", 0.4, "Calibrated similarity below which the topic has changed, 0 to 1.")
+    looked_at_characters: int = rule(
+        "5", 8_000, "Of a longer message only its beginning and end are compared and searched with, in characters."
+    )
     language_certainty: float = rule("2", 0.7, "Certainty below which a message keeps the chat's language, 0 to 1.")
 
     # Facts
@@ -90,6 +93,13 @@ class Limits:
     summary_slots: int = rule("S2", 4, "Summaries of a chat in a request, a count.")
     summaries_tokens: int = rule("S2", 200, "All of them, in tokens.")
 
+    summariser_seconds: float = rule(
+        "S5", 20.0, "A summariser that takes longer is replaced by the extractive one, in seconds."
+    )
+    statements_characters: int = rule(
+        "M1", 20_000, "Of a longer message only its beginning and end become statements, in characters."
+    )
+
     # Budget
     request_tokens: int = rule("B1", 4000, "A whole request stays below this, in tokens.")
     aggressive_tokens: int = rule("B2", 3000, "Above this the request is compressed aggressively, in tokens.")
@@ -99,6 +109,8 @@ class Limits:
     message_overhead_tokens: int = rule("3", 3, "What a message costs beside its text, in tokens.")
     request_overhead_tokens: int = rule("3", 3, "What a request costs beside its messages, in tokens.")
     provider_factor: float = rule("B6", 1.3, "The model's own tokens per cl100k token until it was measured, a ratio.")
+    provider_margin: float = rule("B6", 0.03, "What is added to what a model was measured to need, 0 to 1.")
+    provider_fall: float = rule("B6", 0.2, "How much of the way down one measurement lowers that ratio, 0 to 1.")
 
     # Recall
     recall_candidates: int = rule("M2", 60, "Lines looked at by each way of searching, a count.")

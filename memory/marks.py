@@ -14,8 +14,9 @@ _ROLE_LINE = re.compile(
     r"^([^\S\n]*+#{0,6}+[^\S\n]*+)(system|assistant|user|human|developer|instruction)([^\S\n]*+:)",
     re.IGNORECASE | re.MULTILINE,
 )
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]"  # \u2028 begins a line
+_CONTROL = re.compile(  # with what begins a line, and what a model reads and a person does not see
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
 )
 
 

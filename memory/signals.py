@@ -37,6 +37,9 @@ _ABBREVIATION = re.compile(
     r"approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$"
 )
 _CLAUSE_BREAK = re.compile(r"[,;:(，；：（、]+\s*|\s+-+\s+|\s(?=\S)")
+_BLANK = re.compile(r"[\s,;:.!¡¿\"'(\-…，、：]*")
+# a message is read by people, so nobody needs more; without these a hostile one could keep us busy
+_MOST_OPENERS, _MOST_CLAUSES, _LONGEST_SENTENCE, _BLOCKING_PART = 6, 60, 1_500, 3_000
 _EMPTY_MATCH = next(re.finditer(r"", ""))
 _EDGES = " \t\n,;:.!。，；：！、-–—()（）\"'“”…"
 
@@ -58,16 +61,27 @@ def extract(text: str, language: str | None = None, packs: Mapping[str, Language
     if not own.strip():
         return []
     pack = packs[language if language and language in packs else detect(own, language, packs)]
-    if pack.blocks["message"].search(fold(own)):
+    if pack.blocks["message"].search(fold(own[:_BLOCKING_PART])):
         return []
     drafts: list[FactDraft] = []
     carried = False
     previous = ""
-    for sentence in sentences(own):
+    for sentence in (whole[:_LONGEST_SENTENCE] for whole in sentences(own)):
         drafts_here, carried_next = _from_sentence(sentence, previous, carried, pack)
         drafts.extend(draft for draft in drafts_here if draft.fact not in {known.fact for known in drafts})
         carried, previous = carried_next, sentence
+    if is_question(own, pack):
+        return [draft for draft in drafts if _outlasts_a_question(draft)]
     return drafts
+
+
+def _outlasts_a_question(draft: FactDraft) -> bool:
+    """Whether a fact counts although the message asks something: what people say of themselves to explain a question
+    ("I'm a beginner, how do I ...?") is about the question; who they live with, or what they cannot eat, is not."""
+    return draft.signalled or draft.kind in ("instruction", "decision") or draft.attribute in _LASTING
+
+
+_LASTING = frozenset({"home", "pet", "child", "partner", "religion", "allergy", "diet", "health"})
 
 
 def own_words(text: str) -> str:
@@ -156,21 +170,18 @@ def _without_openers(folded: str, pack: LanguagePack) -> str:
 
 def _skip_openers(folded: str, start: int, pack: LanguagePack) -> int:
     """Where the clause proper begins: past greetings, interjections and the like."""
-    while True:
-        blank = re.compile(r"[\s,;:.!¡¿\"'(\-…，、：]*").match(folded, start)
+    for _ in range(_MOST_OPENERS):
+        blank = _BLANK.match(folded, start)
         start = blank.end() if blank else start
         opener = pack.openers.match(folded, start)
-        if (
-            not opener
-            or opener.end() == start
-            or (
-                pack.script != "han"
-                and re.match(r"\w", folded[opener.end() :])
-                and re.match(r"\w", folded[opener.end() - 1])
-            )
-        ):
-            return start
+        if not opener or opener.end() == start or (pack.script != "han" and _inside_word(folded, opener.end())):
+            break
         start = opener.end()
+    return start
+
+
+def _inside_word(folded: str, place: int) -> bool:
+    return place < len(folded) and folded[place].isalnum() and folded[place - 1].isalnum()
 
 
 def _clause_starts(folded: str, limit: int, pack: LanguagePack) -> Iterator[int]:
@@ -190,7 +201,7 @@ def _matches(folded: str, limit: int, pack: LanguagePack) -> Iterator[Found]:
     """The rules that hold, clause by clause; a signal takes all that follows it in the sentence."""
     blocked = bool(pack.blocks["declaration"].search(folded))
     covered = -1
-    for clause in sorted(set(_clause_starts(folded, limit, pack))):
+    for clause in sorted(set(_clause_starts(folded, limit, pack)))[:_MOST_CLAUSES]:
         start = _skip_openers(folded, clause, pack)
         if start <= covered or start >= limit:
             continue

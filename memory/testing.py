@@ -99,8 +99,8 @@ class HashEmbedder:
             raise EmbedderError(f"The embedding model {self.model} does not answer.")
         self.embedded.extend(texts)
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        for row, text in zip(vectors, texts, strict=True):
+        for place, text in enumerate(texts):
             for word in words_of(text) or [text]:
                 seed = hashlib.sha256(f"{self.model} {word}".encode("utf-8", "replace")).digest()[:8]
-                row += np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension).astype(np.float32)
+                vectors[place] += np.random.default_rng(int.from_bytes(seed)).standard_normal(self.dimension)
         return unit_length(vectors)

@@ -198,6 +198,15 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderScale:
+    """A model's own tokens per cl100k token (B6): smoothed, and the most that was ever needed."""
+
+    factor: float
+    peak: float
+    observations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallHit:
     """Something found in memory, and how."""
 

@@ -32,25 +32,25 @@ def _loaded(ctx: typer.Context) -> "LoadedSettings":
 
 
 async def _chat(loaded: "LoadedSettings") -> None:
-    from assistant.model import open_model
+    from assistant.model import ChatModel
     from assistant.people import open_memory
     from assistant.repl import converse
     from assistant.talk import open_talk
 
-    async with open_memory(loaded) as memory, open_model(loaded.settings, progress=_progress) as model:
+    async with open_memory(loaded) as memory, ChatModel.open(loaded.settings, progress=_progress) as model:
         talk = await open_talk(memory, model, "repl", "me", _language(loaded))
         greeting = "\n".join([talk.say("welcome"), *model.notes])
         await converse(talk, loaded.settings.data_dir / "repl_history", greeting=greeting)
 
 
 async def _ask(loaded: "LoadedSettings", message: str) -> bool:
-    from assistant.model import open_model
+    from assistant.model import ChatModel
     from assistant.people import open_memory
     from assistant.repl import say_plainly
     from assistant.talk import open_talk
     from assistant.turn import take_turn
 
-    async with open_memory(loaded) as memory, open_model(loaded.settings, progress=_progress) as model:
+    async with open_memory(loaded) as memory, ChatModel.open(loaded.settings, progress=_progress) as model:
         talk = await open_talk(memory, model, "repl", "me", _language(loaded))
         went_well = await say_plainly(take_turn(talk, message))
         await memory.run_pending()

@@ -104,6 +104,15 @@ async def open_window(reader: Reader, channel: str, chat: str) -> tuple[int, lis
     return None if session is None else (int(session), await window(reader, int(session)))
 
 
+async def closed_windows(reader: Reader) -> list[tuple[int, list[Turn]]]:
+    """Closed sessions with turns still in their window: a reply may come in after its session was closed."""
+    rows = await reader.fetch_all(  # turns leave oldest first: the newest one tells
+        "SELECT s.id FROM sessions s WHERE s.closed_at IS NOT NULL AND "
+        "(SELECT left_window FROM turns WHERE session_id = s.id ORDER BY turn_number DESC LIMIT 1) = 0"
+    )
+    return [(row["id"], await window(reader, row["id"])) for row in rows]
+
+
 async def session(reader: Reader, session_id: int) -> Session | None:
     """One session."""
     row = await reader.fetch_one("SELECT * FROM sessions WHERE id = ?", (session_id,))

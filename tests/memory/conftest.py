@@ -13,7 +13,6 @@ import pytest
 from memory import Memory
 from memory.testing import FakeClock
 
-
 OpenMemory = Callable[..., AbstractAsyncContextManager[Memory]]
 
 

@@ -50,9 +50,7 @@ def chosen(
     message: str, facts: list[tuple[Fact, float]], recent: list[str] | None = None, limits: Limits = LIMITS
 ) -> list[ChosenFact]:
     candidates = [Candidate(fact=found, similarity=similarity) for found, similarity in facts]
-    return choose(
-        message, "en", candidates, recent or [], packs=load_packs(), limits=limits, count=count_tokens
-    )
+    return choose(message, "en", candidates, recent or [], packs=load_packs(), limits=limits, count=count_tokens)
 
 
 def ids(found: list[ChosenFact]) -> list[str]:
@@ -82,7 +80,9 @@ def test_f8_the_budgets_hold_whatever_there_is(
     assert len(set(ids(found))) == len(found)
     kinds = [choice.fact.pinned for choice in found]
     assert kinds == sorted(kinds, reverse=True)  # pinned first
-    fits = [choice for choice, _ in facts if choice.pinned and choice.state == "active" and count_tokens(choice.fact) < 50]
+    fits = [
+        choice for choice, _ in facts if choice.pinned and choice.state == "active" and count_tokens(choice.fact) < 50
+    ]
     assert not fits or any(kinds)
 
 

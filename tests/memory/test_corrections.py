@@ -20,7 +20,9 @@ def draft(text: str, language: str = "en") -> FactDraft:
 
 
 def known(*texts: str, similarity: float = 0.0) -> list[Known]:
-    return [Known(fact=stored(draft(text), f"f{number}"), similarity=similarity) for number, text in enumerate(texts, 1)]
+    return [
+        Known(fact=stored(draft(text), f"f{number}"), similarity=similarity) for number, text in enumerate(texts, 1)
+    ]
 
 
 def stored(draft: FactDraft, fact_id: str) -> Fact:
@@ -94,7 +96,11 @@ def test_f7_another_value_of_the_same_thing_supersedes(old: str, new: str) -> No
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("I live in Rome", "I love Rome"), ("I love coffee", "I love tea"), ("The cat is called Tom", "The dog is called Rex")],
+    [
+        ("I live in Rome", "I love Rome"),
+        ("I love coffee", "I love tea"),
+        ("The cat is called Tom", "The dog is called Rex"),
+    ],
 )
 def test_facts_about_different_things_stand_side_by_side(old: str, new: str) -> None:
     assert verdict(new, old) == Verdict()
@@ -105,11 +111,16 @@ def test_nothing_known_means_a_new_fact() -> None:
 
 
 def test_all_values_of_one_place_give_way_at_once() -> None:
-    assert [fact.id for fact in verdict("I moved to Oslo", "I live in Rome", "I live in Lyon").supersedes] == ["f1", "f2"]
+    assert [fact.id for fact in verdict("I moved to Oslo", "I live in Rome", "I live in Lyon").supersedes] == [
+        "f1",
+        "f2",
+    ]
 
 
 def test_what_says_that_it_replaces_something_supersedes_what_it_is_most_like() -> None:
-    found = verdict("The spare key is now under the blue pot", "The spare key is under the mat", "The cat is called Tom")
+    found = verdict(
+        "The spare key is now under the blue pot", "The spare key is under the mat", "The cat is called Tom"
+    )
     assert [fact.id for fact in found.supersedes] == ["f1"]
 
 

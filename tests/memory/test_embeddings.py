@@ -146,5 +146,3 @@ async def test_function_words_do_not_count_but_negations_do(embedder: EmbeddedEm
     bare, dressed, negated = await embedder.embed(["coffee", "the coffee", "not coffee"])
     assert np.allclose(bare, dressed)
     assert not np.allclose(bare, negated)
-
-

@@ -138,7 +138,9 @@ async def test_ids_are_taken_as_people_write_them(open_memory: OpenMemory) -> No
         assert [await memory.facts.get(written) for written in ("f1", "F1", "1", " f1 ")] == [fact] * 4
 
 
-@pytest.mark.parametrize("text", ["caf\u00e9 Ren\u00e9", "cafe\u0301 Rene\u0301", "caf\u00e9 \ud83d Ren\u00e9", "caf\u00e9 \0Ren\u00e9"])
+@pytest.mark.parametrize(
+    "text", ["caf\u00e9 Ren\u00e9", "cafe\u0301 Rene\u0301", "caf\u00e9 \ud83d Ren\u00e9", "caf\u00e9 \0Ren\u00e9"]
+)
 async def test_odd_characters_are_stored_as_they_can_be_found_again(open_memory: OpenMemory, text: str) -> None:
     async with open_memory() as memory:
         fact = await memory.facts.add(text)

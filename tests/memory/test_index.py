@@ -43,6 +43,11 @@ def entry(ref: str, text: str, kind: str = "fact", language: str = "en") -> Entr
     return Entry(kind=kind, ref=ref, text=text, language=language, at=FakeClock().now)
 
 
+def content(path: Path) -> bytes:
+    """All that lies in the folder: the file, its log, copies."""
+    return b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+
+
 async def add(index: Index, *entries: Entry) -> None:
     prepared = await index.prepare([found.text for found in entries])
     async with index._database.transaction() as tx:
@@ -176,11 +181,10 @@ async def test_a_removed_entry_leaves_no_byte_in_the_file(path: Path) -> None:
         traces = [text.encode(), vector, vector[:32], vector[-32:]]
         traces += [stem.encode() for stem in stems(text, load_packs()["en"])]
         await index._database.checkpoint()
-        assert all(trace in path.read_bytes() for trace in traces)
+        assert all(trace in content(path) for trace in traces)
         await remove(index, "gone")
         assert await index._database.checkpoint()
-        content = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
-        assert [trace for trace in traces if trace in content] == []
+        assert [trace for trace in traces if trace in content(path)] == []
         assert (await by_words(index, text), len(await vectors_of(index))) == ([], 40)
 
 
@@ -356,12 +360,17 @@ async def test_a_reembedding_killed_half_way_goes_on_with_the_rest(path: Path) -
         assert len(await vectors_of(index)) == 30
 
 
+def cut_off(done: int, _: int) -> None:
+    if done >= 10:
+        raise ZeroDivisionError
+
+
 async def test_a_third_model_drops_what_the_second_had_begun(path: Path) -> None:
     await filled(path)
     old, second, third = HashEmbedder(*OLD), HashEmbedder(*NEW), HashEmbedder("third", 16)
     async with opened(path, second, old, batch=5) as index:
         with pytest.raises(ZeroDivisionError):
-            await index.reembed(lambda done, total: done // (10 - done) and None)
+            await index.reembed(cut_off)
     async with opened(path, third, old) as index:
         assert await index.reembed() == 30
         assert {len(vector) for vector in (await vectors_of(index)).values()} == {4 * 16}
@@ -387,7 +396,7 @@ class Odd(HashEmbedder):
         super().__init__()
         self.answer = answer
 
-    async def embed(self, texts):  # type: ignore[no-untyped-def]
+    async def embed(self, texts):  # type: ignore[no-untyped-def] # noqa: ARG002 (whatever it is asked)
         return self.answer
 
 

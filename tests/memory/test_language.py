@@ -82,9 +82,9 @@ def test_the_patterns_of_a_shipped_pack_are_written_for_folded_text(code: str) -
     pack = shipped_packs()[code]
     written = [pattern.pattern for rule in pack.rules for pattern in rule.patterns]
     written += [pattern.pattern for pattern in (pack.openers, pack.conjunctions, *pack.blocks.values())]
-    for pattern in written:
-        literal = re.sub(r"\\.|\(\?P[<=]\w+[>)]|\[[^\]]*\]", "", pattern)
-        assert fold(literal) == literal, f"{literal!r} never matches folded text"
+    literal = " ".join(re.sub(r"\\u\w{4}|\\U\w{8}|\\.|\(\?P[<=]\w+[>)]|\[[^\]]*\]", "", pattern) for pattern in written)
+    dead = {word for word in re.findall(r"\w+", literal) if fold(word) != word}
+    assert dead == set(), "these never match: folded text has no capitals and no accents"
 
 
 @pytest.mark.parametrize("code", sorted(shipped_packs()))
@@ -195,7 +195,8 @@ def test_in_a_chat_of_its_language_hardly_a_short_message_is_taken_for_another(c
     "text",
     [
         "42", "3,50", "12:30", "+54 9 11 5555 4321", "😀", "👍👍", "❤️", "?", "...", "", "   ", "\n",
-        "Laura", "Giovanni Bianchi", "María", "Ana & Tom", "https://example.org/a-b", "ana@example.org", "f12", "PostgreSQL", "iPhone 15",
+        "Laura", "Giovanni Bianchi", "María", "Ana & Tom", "https://example.org/a-b", "ana@example.org",
+        "f12", "PostgreSQL", "iPhone 15",
     ],
 )  # fmt: skip
 def test_numbers_emoji_and_names_keep_the_language_of_the_chat(code: str, text: str) -> None:

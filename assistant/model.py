@@ -1,0 +1,323 @@
+"""The model that answers: one adapter over the openai package for every provider, and for the embedded model."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from assistant.context_size import context_note
+from assistant.errors import BadReply, KeyRefused, ModelError, ModelUnreachable, RequestRefused
+from assistant.explain import Place
+from assistant.incoming import Incoming
+from assistant.logs import get_logger
+from assistant.providers import EMBEDDED, PRESETS
+from assistant.reply import JsonReply, Reply, ToolCall
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+    from assistant.embedded import EmbeddedServer, Progress
+    from assistant.settings import ModelSettings, Settings
+
+__all__ = ["ChatModel", "JsonReply", "Reply", "ToolCall", "open_model"]
+
+NO_KEY = "none"  # servers at home want no key, but the library does
+Messages = Sequence[Mapping[str, object]]
+Schema = TypeVar("Schema", bound=BaseModel)
+R = TypeVar("R")
+
+
+class ChatModel:
+    """Answers requests; opened once, used by everybody."""
+
+    def __init__(self, settings: "ModelSettings", *, server: "EmbeddedServer | None" = None, name: str) -> None:
+        self.settings = settings
+        self.name = name
+        self._preset = PRESETS[settings.provider]
+        self._server = server
+        self._names = (name, *(settings.fallbacks or ())) if server is None else (name,)
+        self._client: AsyncOpenAI | None = None
+        self._client_url = ""
+        self._first_words: Callable[[], str | None] | None = None
+        self._note: str | None = None
+        self._only_objects: set[str] = set()  # models that know JSON but no schemas
+        self._log = get_logger(part="model")  # also keeps the retry library's events off stdout
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: "Settings", *, progress: "Progress | None" = None) -> AsyncIterator[Self]:
+        """The model the settings name; the embedded one is started, and ends with this block."""
+        given = settings.model
+        if given.provider == EMBEDDED:
+            from assistant.embedded import EmbeddedServer, demonstration_notice
+
+            async with EmbeddedServer.start(settings, progress=progress) as server:
+                model = cls(given, server=server, name=server.name)
+                model._first_words = partial(demonstration_notice, settings)
+                try:
+                    yield model
+                finally:
+                    await model._disconnect()
+            return
+        model = cls(given, name=given.name or PRESETS[given.provider].model or "")
+        try:
+            await model._find_name()
+            model._note = await model.context_note(settings.limits.request_tokens)
+            yield model
+        finally:
+            await model._disconnect()
+
+    @property
+    def embedded(self) -> bool:
+        """Whether this is the demonstration model, or a file of the user's, run by ourselves."""
+        return self._server is not None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know before the talk begins; that this is a demonstration is told once and for all."""
+        if self._first_words is not None:
+            first, self._first_words = self._first_words(), None
+            self._note = first
+        return (self._note,) if self._note else ()
+
+    @property
+    def writes_summaries(self) -> bool:
+        """Whether it may write memory (S5); the embedded one never does."""
+        return self._server is None and self.settings.summaries == "model"
+
+    async def stream(
+        self,
+        messages: Messages,
+        *,
+        tools: Sequence[Mapping[str, object]] = (),
+        max_tokens: int | None = None,
+    ) -> AsyncIterator[str | Reply]:
+        """The words of the reply as they come, then the Reply itself.
+
+        Repeats and other models are tried only until the first word is out. A failure after it raises nothing: the
+        Reply holds what came, its finish_reason is "cut" and its last note says why.
+        """
+
+        async def begin(name: str) -> Incoming:
+            return await self._begin(name, self._request(name, messages, tools, max_tokens))
+
+        incoming, notes = await self._ask(begin)
+        try:
+            async for piece in incoming.pieces():
+                yield piece
+            reply = incoming.reply(notes)
+            if incoming.failure:
+                self._log.warning("reply_cut", model=reply.model, reason=str(incoming.failure))
+            yield reply
+        finally:
+            await incoming.aclose()
+
+    async def complete_json(
+        self, messages: Messages, schema: type[Schema], *, max_tokens: int | None = None
+    ) -> JsonReply[Schema]:
+        """An answer of the form of `schema`; BadReply when it is something else."""
+
+        async def whole(name: str) -> Reply:
+            return await self._whole_json(name, messages, schema, max_tokens)
+
+        reply, _ = await self._ask(whole)
+        return JsonReply(
+            value=self._parsed(reply, schema),
+            model=reply.model,
+            prompt_tokens=reply.prompt_tokens,
+            cached_tokens=reply.cached_tokens,
+            reply_tokens=reply.reply_tokens,
+        )
+
+    async def context_note(self, request_tokens: int) -> str | None:
+        """A sentence for the user if the server reads less than a request and its reply may need; also logged."""
+        if self._server is not None:
+            return None
+        needed = request_tokens + self.settings.max_reply_tokens
+        note = await context_note(await self._connected(), self.settings, self.name, needed)
+        if note:
+            self._log.warning("context_too_small", model=self.name, needed_tokens=needed)
+        return note
+
+    # -- asking
+
+    async def _ask(self, once: Callable[[str], Awaitable[R]]) -> tuple[R, tuple[str, ...]]:
+        """What the first model that answers gives, and a note if it is not the one configured."""
+        first: ModelError | None = None
+        for name in self._names:
+            try:
+                answer = await self._repeatedly(once, name)
+            except ModelError as exc:
+                self._log.warning("model_failed", model=name, error=type(exc).__name__, reason=str(exc))
+                first = first or exc
+                if not _another_may_help(exc):
+                    break
+            else:
+                return answer, (f"{self.name} did not answer; {name} did.",) if name != self.name else ()
+        assert first is not None  # there is at least one name
+        raise first
+
+    async def _repeatedly(self, once: Callable[[str], Awaitable[R]], name: str) -> R:
+        import stamina
+
+        given = self.settings
+        empty = 0
+
+        def again(exc: Exception) -> bool | float:
+            nonlocal empty
+            if not isinstance(exc, ModelError) or not exc.retryable:
+                return False
+            if isinstance(exc, BadReply):
+                empty += 1
+                return empty == 1
+            if exc.wait_seconds is None:
+                return True
+            return exc.wait_seconds if exc.wait_seconds <= given.retry_after_max_seconds else False
+
+        async for attempt in stamina.retry_context(
+            on=again,
+            attempts=given.retries + 1,
+            timeout=None,
+            wait_initial=given.backoff_seconds,
+            wait_max=given.backoff_max_seconds,
+            wait_jitter=given.backoff_seconds,
+        ):
+            with attempt:
+                return await once(name)
+        raise AssertionError("unreachable: the last attempt raises or returns")
+
+    async def _begin(self, name: str, request: Mapping[str, Any]) -> Incoming:
+        client = await self._connected()
+        incoming = Incoming(
+            Place(settings=self.settings, model=name), lambda: client.chat.completions.create(**request)
+        )
+        await incoming.begin()
+        return incoming
+
+    async def _whole_json(
+        self, name: str, messages: Messages, schema: type[BaseModel], max_tokens: int | None
+    ) -> Reply:
+        if name not in self._only_objects:
+            try:
+                return await self._whole(name, messages, _as_schema(schema), max_tokens)
+            except RequestRefused:  # perhaps it knows no schemas
+                self._only_objects.add(name)
+        told = [*messages, {"role": "system", "content": _in_words(schema)}]
+        return await self._whole(name, told, {"type": "json_object"}, max_tokens)
+
+    async def _whole(self, name: str, messages: Messages, form: Mapping[str, object], max_tokens: int | None) -> Reply:
+        request = self._request(name, messages, (), max_tokens)
+        incoming = await self._begin(name, {**request, "response_format": form})
+        try:
+            async for _ in incoming.pieces():
+                pass
+            if incoming.failure:
+                raise incoming.failure
+            return incoming.reply()
+        finally:
+            await incoming.aclose()
+
+    def _parsed(self, reply: Reply, schema: type[Schema]) -> Schema:
+        text = reply.text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+        try:
+            return schema.model_validate_json(text)
+        except ValidationError:
+            pass  # outside, so that no traceback holds what the model said
+        raise BadReply(
+            f"{reply.model} did not answer with the JSON it was asked for. Name another model in model.name."
+        )
+
+    def _request(
+        self, name: str, messages: Messages, tools: Sequence[Mapping[str, object]], max_tokens: int | None
+    ) -> dict[str, Any]:
+        given, preset = self.settings, self._preset
+        temperature = preset.temperature if given.temperature is None else given.temperature
+        request: dict[str, Any] = {
+            "model": name,
+            "messages": list(messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            preset.reply_limit: max_tokens or given.max_reply_tokens,
+        }
+        if temperature is not None:
+            request["temperature"] = temperature
+        if tools:
+            request["tools"] = list(tools)
+        if given.thinking == "off" and preset.without_thinking and name.startswith(preset.thinking_models):
+            request["extra_body"] = dict(preset.without_thinking)
+        return request
+
+    # -- the connection
+
+    async def _connected(self) -> "AsyncOpenAI":
+        """The client for the address in force; a restarted embedded server has another one."""
+        key = self.settings.api_key.get_secret_value() if self.settings.api_key else NO_KEY
+        url = self.settings.url or ""
+        if self._server is not None:
+            url, key = await self._server.running()
+        if self._client is None or url != self._client_url:
+            await self._disconnect()
+            self._client, self._client_url = _client(self.settings, url, key), url
+        return self._client
+
+    async def _disconnect(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    async def _find_name(self) -> None:
+        """Where neither the settings nor the preset name a model, the first one the server has."""
+        if self.name:
+            return
+        import openai
+
+        self.name = "default"
+        try:
+            listed = await (await self._connected()).models.list()
+            names = [model.id for model in listed.data if "embed" not in model.id.lower()]
+            self.name = names[0] if names else self.name
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
+            self._log.info("model_not_listed")
+        self._names = (self.name, *self._names[1:])
+
+
+open_model = ChatModel.open
+
+
+def _another_may_help(exc: ModelError) -> bool:
+    """Whether another model of the same provider may answer where one did not."""
+    return not isinstance(exc, ModelUnreachable | KeyRefused)
+
+
+def _client(settings: "ModelSettings", url: str, key: str) -> "AsyncOpenAI":
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+    longest = max(settings.first_token_timeout_seconds, settings.token_timeout_seconds) + 5  # ours comes first
+    timeout = Timeout(longest, connect=settings.connect_timeout_seconds)
+    at_home = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+    client = AsyncOpenAI(
+        base_url=url,
+        api_key=key,
+        max_retries=0,
+        timeout=timeout,
+        # what runs on this machine is not reached through a proxy, which would read the key
+        http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not at_home),
+    )
+    if settings.provider != "openai":  # taken from the environment, and nobody else's business
+        client.organization = client.project = None
+    return client
+
+
+def _as_schema(schema: type[BaseModel]) -> dict[str, object]:
+    named = {"name": schema.__name__, "schema": schema.model_json_schema(), "strict": True}
+    return {"type": "json_schema", "json_schema": named}
+
+
+def _in_words(schema: type[BaseModel]) -> str:
+    task = resources.files("prompts").joinpath("tasks", "json.md").read_text("utf-8").strip()
+    return f"{task}\n{json.dumps(schema.model_json_schema(), ensure_ascii=False)}"

@@ -1,0 +1,48 @@
+"""What the benchmarks share: tables for people, JSON for programs, and leaving out what cannot be measured here."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+Figures = Mapping[str, float]
+
+
+class Skipped(Exception):
+    """A benchmark cannot run here; the text says why and what would be needed."""
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """The options every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    return parser
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A plain table; the first column to the left, numbers to the right."""
+    cells = [list(headings), *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    lines = [
+        "  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(line))
+        for line in (list(zip(row, widths, strict=True)) for row in cells)
+    ]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """The same for a document."""
+    cells = [headings, ["---"] * len(headings), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def save(result: object, file: Path | None) -> None:
+    """Writes figures as JSON, where a file was named."""
+    if file is not None:
+        file.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
