@@ -1,5 +1,6 @@
 """How much a server reads at once, asked where it can be asked, and what to do when that is too little."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
@@ -35,6 +36,21 @@ async def context_tokens(client: "AsyncOpenAI", settings: "ModelSettings", model
         return preset.context_tokens if settings.base_url is None else None
     told = _told(settings.provider, await _answer(client, settings, preset.context_route), model)
     return told or preset.context_tokens
+
+
+async def counted_tokens(client: "AsyncOpenAI", messages: Sequence[Mapping[str, object]]) -> int | None:
+    """What a llama.cpp server makes of a request by its own template and tokenizer; None where it does not say."""
+    import openai
+
+    try:
+        base = f"{client.base_url}"
+        body: dict[str, object] = {"messages": list(messages)}
+        template = await client.post(urljoin(base, "../apply-template"), body=body, cast_to=object)
+        prompt = {"content": _field(template, "prompt"), "add_special": True, "parse_special": True}
+        tokens = _field(await client.post(urljoin(base, "../tokenize"), body=prompt, cast_to=object), "tokens")
+    except (openai.OpenAIError, ValueError, TypeError):
+        return None
+    return len(tokens) if isinstance(tokens, list) else None
 
 
 async def _answer(client: "AsyncOpenAI", settings: "ModelSettings", route: str) -> Any:

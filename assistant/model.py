@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from assistant.context_size import context_note
+from assistant.context_size import context_note, counted_tokens
 from assistant.errors import BadReply, KeyRefused, ModelError, ModelUnreachable, RequestRefused
 from assistant.explain import Place
 from assistant.incoming import Incoming
@@ -143,6 +143,12 @@ class ChatModel:
         if note:
             self._log.warning("context_too_small", model=self.name, needed_tokens=needed)
         return note
+
+    async def count_tokens(self, messages: Messages) -> int | None:
+        """What the model really makes of a request, where that can be asked before sending it: llama.cpp's servers."""
+        if self._server is None and self.settings.provider != "llamacpp":
+            return None
+        return await counted_tokens(await self._connected(), messages)
 
     # -- asking
 

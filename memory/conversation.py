@@ -9,7 +9,7 @@ from memory.database import Database
 from memory.decay import state_of
 from memory.errors import NotFound, Refused
 from memory.facts import Facts
-from memory.language import LanguagePack, detect, fold
+from memory.language import LanguagePack, detect, fold, well_formed
 from memory.learn import KIND
 from memory.limits import Limits
 from memory.ports import Clock, TokenCounter, Vectors
@@ -81,7 +81,7 @@ class Conversation:
         language = await rows.session_language(self._database, session_id)
         if language is None:
             raise NotFound(f"There is no session {session_id}. Open one first.")
-        content = content.encode("utf-8", "replace").decode()  # half a character cannot be stored
+        content = well_formed(content)  # half a character cannot be stored
         said_by = " ".join((speaker or "").encode("utf-8", "replace").decode().split())[:_SPEAKER_CHARACTERS] or role
         looked_at = both_ends(content, self._limits.looked_at_characters)
         spoken = detect(looked_at, language, self._packs)
@@ -197,12 +197,31 @@ class Conversation:
         pack = self._packs[language]
         if not is_question(content, pack):
             return []
-        skipped = pack.words["question_words"] | pack.words["time_words"] | pack.words["filler"]
-        asked = {stem for stem in stems(content, pack) if stem not in skipped}
+        asked = _asked_words(content, pack)
         hits = await self._index.by_words(content, language, [KIND], self._limits.fact_candidates)
         found = []
         for fact in await fact_rows.with_ids(self._database, [hit.ref for hit in hits]):
-            words = set(stems(fact.fact, self._packs.get(fact.language)))
-            if asked and len(asked & words) / len(asked) >= self._limits.fact_asked_words:
+            words = stems(fact.fact, self._packs.get(fact.language))
+            if asked and sum(_among(word, words) for word in asked) / len(asked) >= self._limits.fact_asked_words:
                 found.append(replace(fact, state=state_of(fact, self._clock(), self._limits)))
         return found
+
+
+def _asked_words(text: str, pack: LanguagePack) -> set[str]:
+    """The stems of what a question is about, without the words that make it a question."""
+    skipped = pack.words["question_words"] | pack.words["time_words"] | pack.words["filler"]
+    if pack.script != "han":
+        return set(stems(text, pack, skipped))
+    folded = fold(text)  # words are not set apart here: they are cut out
+    for word in sorted(skipped | pack.words["function_words"], key=len, reverse=True):
+        folded = folded.replace(word, " ")
+    return set(stems(folded, pack))
+
+
+def _among(stem: str, others: Sequence[str]) -> bool:
+    """Whether a stem is there; without accents the forms of one verb end a letter apart (decidí, decidimos)."""
+    return any(stem == other or (min(len(stem), len(other)) > 4 and _begins(stem, other)) for other in others)
+
+
+def _begins(stem: str, other: str) -> bool:
+    return stem.startswith(other) or other.startswith(stem)

@@ -34,38 +34,50 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     for entry in known:
         if says_the_same(draft, entry.fact, packs):
             return Verdict(confirms=entry.fact)
-    replaced = [entry.fact for entry in known if _is_given_up(draft, entry.fact, packs)]
-    if replaced:
-        return Verdict(supersedes=tuple(replaced))
-    replacing = draft.kind == "change" or _has_word(draft.quote, pack, "replacing")
-    if draft.kind != "change" and _has_word(draft.fact, pack, "additive"):
+    said_so = _has_word(draft.quote, pack, "replacing")
+    replacing = draft.kind == "change" or said_so
+    facts = [entry.fact for entry in known]
+    gone = [fact for fact in facts if _is_given_up(draft, fact, packs)]
+    if not gone and draft.kind != "change" and _has_word(draft.fact, pack, "additive"):
         return Verdict()
-    same_slot = [entry.fact for entry in known if _same_slot(draft, entry.fact)]
-    if same_slot and not replacing:
-        same_slot = [fact for fact in same_slot if not _other_facet(draft, fact)]
-    if same_slot:
-        return Verdict(supersedes=tuple(same_slot))
-    opposite = [entry.fact for entry in known if _opposite(draft, mine, entry.fact, packs)]
-    if opposite:
-        return Verdict(supersedes=tuple(opposite))
+    gone = gone or [fact for fact in facts if _same_slot(draft, fact) and (replacing or not _other_facet(draft, fact))]
+    gone = gone or [fact for fact in facts if _opposite(draft, mine, fact, packs)]
+    if gone:
+        return Verdict(supersedes=tuple(gone))
     if replacing and draft.kind in ("change", "decision", "instruction") and draft.attribute:
-        return _changed(draft, known, limits)
+        return _changed(draft, mine, known, packs, limits) if said_so or draft.attribute not in _SEVERAL else Verdict()
     return _by_likeness(draft, mine, known, packs, limits, replacing=replacing)
 
 
-def _changed(draft: FactDraft, known: Sequence[Known], limits: Limits) -> Verdict:
+# of these one has several: a new one takes nobody's place unless the user says so
+_SEVERAL = frozenset({"pet", "child", "family", "allergy", "health", "spoken language", "project"})
+
+
+def _changed(
+    draft: FactDraft, mine: set[str], known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits
+) -> Verdict:
     """A change of something one has several of: the fact about it that is clearly the nearest gives way."""
     same = [
         entry
         for entry in known
         if entry.fact.attribute == draft.attribute and (not draft.key or entry.fact.key in ("", draft.key))
     ]
-    same.sort(key=lambda entry: (-entry.similarity, entry.fact.id))
-    if not same:
+    scored = sorted(
+        ((entry.similarity + _SHARED * _shares(mine, entry.fact, packs), entry.fact) for entry in same),
+        key=lambda pair: (-pair[0], pair[1].id),
+    )
+    if not scored or (draft.kind != "change" and scored[0][0] < limits.fact_changed_similarity):
         return Verdict()
-    if len(same) == 1 or same[0].similarity - same[1].similarity >= limits.fact_clear_margin:
-        return Verdict(supersedes=(same[0].fact,))
-    return Verdict(unclear=(same[0].fact,))
+    if len(scored) == 1 or scored[0][0] - scored[1][0] >= limits.fact_clear_margin:
+        return Verdict(supersedes=(scored[0][1],))
+    return Verdict(unclear=(scored[0][1],))
+
+
+_SHARED = 0.5  # what sharing a content word adds to the similarity of two facts about the same thing
+
+
+def _shares(mine: set[str], fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:
+    return bool(mine & set(_content(fact.fact, packs.get(fact.language))))
 
 
 def _by_likeness(

@@ -162,6 +162,7 @@ class Memory:
         """Whether an answer to one question answers the other; in doubt not."""
         if first.strip() == second.strip():
             return True
+        first, second = sorted((first, second))  # whichever was asked before, the answer is the same
         language = detect(first, None, self.packs)
         if language != detect(second, language, self.packs) or differs(first, second, self.packs[language]):
             return False

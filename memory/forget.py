@@ -82,7 +82,7 @@ class Forgetting:
         )
 
     async def _statements(self, view: View, wordings: Sequence[Fact]) -> list[Statement]:
-        """Statements that say one of the facts; of the very turn that stated it also those that name its value (F13)."""
+        """Statements that say one of the facts; of the turn that stated it also those that name its value (F13)."""
         texts = [text for fact in wordings for text in (fact.fact, fact.quote, fact.value) if len(text) > 2]
         found = {line.id: line for line in await context_rows.statements_containing(view, texts)}
         for fact in wordings:

@@ -87,6 +87,9 @@ class Learner:
                 continue  # "I moved to Lyon. I live in Lyon now."
             known = await self._known(tx, item, learned)
             verdict = judge(item.draft, known, self._packs, self._limits)
+            changed = {fact.attribute for fact in learned.superseded if not fact.single} - {""}
+            if item.draft.attribute in changed:  # "no Seville after all, it's Krakow": one change, said in two clauses
+                verdict = replace(verdict, supersedes=())
             learned = await self._apply(tx, item, verdict, turn_id, action, learned)
         return learned
 

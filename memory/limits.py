@@ -66,6 +66,9 @@ class Limits:
         "F7", 0.5, "Share of content words two facts have in common when one replaces the other, 0 to 1."
     )
     fact_replaces_similarity: float = rule("F7", 0.9, "Calibrated similarity when one fact replaces another, 0 to 1.")
+    fact_changed_similarity: float = rule(
+        "F7", 0.45, "Calibrated similarity a new decision needs with the one it replaces, 0 to 1."
+    )
     fact_clear_margin: float = rule(
         "F7", 0.05, "How much nearer than the next a fact must be to be the one that is replaced, 0 to 1."
     )

@@ -34,7 +34,10 @@ def load_prompt(folder: Path | None) -> StaticPrompt:
     blocks = []
     for name, limit in BLOCKS:
         file: Any = folder / name if folder is not None and (folder / name).is_file() else shipped.joinpath(name)
-        text = file.read_text("utf-8").strip()
+        try:
+            text = file.read_text("utf-8-sig").strip()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise EngineError(f"The prompt block {file} cannot be read: it must be a text file in UTF-8.") from exc
         tokens = count_tokens(text)
         if not text or tokens > limit:
             raise EngineError(f"The prompt block {file} has {tokens} tokens; it must have 1 to {limit}. Shorten it.")

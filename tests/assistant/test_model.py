@@ -152,9 +152,7 @@ async def test_another_company_is_not_told_the_openai_organization(server, opene
 
 async def test_tools_are_offered_and_calls_of_them_returned(server, opened):
     tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
-    server.enqueue(
-        ChatReply(tool_calls=(("weather", '{"city": "Rome"}'), ("clock", "{}")), finish_reason="tool_calls")
-    )
+    server.enqueue(ChatReply(tool_calls=(("weather", '{"city": "Rome"}'), ("clock", "{}")), finish_reason="tool_calls"))
     async with opened() as model:
         _, reply = await answer(model, tools=[tool])
     assert server.history[-1].body["tools"] == [tool]
