@@ -47,6 +47,30 @@ EXAMPLES = (
         decided="Kubernetes",
         topic="deployment",
     ),
+    Example(
+        language="it",
+        yesterday=(
+            "Sono indeciso sul deployment: docker-compose su una macchina sola oppure Kubernetes?",
+            "Compose è più semplice; Kubernetes riavvia ciò che cade e scala meglio. Quanti servizi hai?",
+            "Nove servizi, presto di più. Ho deciso di usare Kubernetes per il deployment.",
+            "Allora comincia con un cluster piccolo e sposta prima i servizi senza stato.",
+        ),
+        today="Com'è finita con quello che abbiamo deciso ieri sul deployment?",
+        decided="Kubernetes",
+        topic="deployment",
+    ),
+    Example(
+        language="zh",
+        yesterday=(
+            "部署的事我还在犹豫：用一台机器跑docker-compose，还是上Kubernetes？",
+            "Compose更简单；Kubernetes能自动重启出错的服务，扩展也更方便。你有多少个服务？",
+            "九个服务，以后还会更多。我决定用Kubernetes来部署。",
+            "那就先建一个小集群，先把无状态的服务迁过去。",
+        ),
+        today="昨天我们关于部署的决定最后是什么？",
+        decided="Kubernetes",
+        topic="部署",
+    ),
 )
 
 

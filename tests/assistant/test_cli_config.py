@@ -92,15 +92,6 @@ def test_version_is_told(tmp_path):
     assert done.stdout.startswith("olvido ")
 
 
-def test_chat_says_that_it_is_not_built_yet(tmp_path):
-    done = olvido(tmp_path, "chat")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        "The conversation is not built yet: this version holds settings, storage and memory commands. "
-        "See olvido --help.\n"
-    )
-
-
 # Failing
 
 
@@ -235,7 +226,7 @@ def test_options_win_over_the_environment_and_the_data_folder_is_meant_from_here
 
 
 def test_looking_at_the_settings_writes_nothing(tmp_path):
-    for arguments in (["config", "show"], ["config", "path"], ["--help"], ["chat"]):
+    for arguments in (["config", "show"], ["config", "path"], ["--help"], ["facts", "list"]):
         olvido(tmp_path, *arguments)
     assert list(tmp_path.iterdir()) == []
 

@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,7 +20,13 @@ from assistant.model import ChatModel, Reply
 from assistant.settings import load_settings
 from assistant.summariser import summariser_for
 from memory import Memory
+from memory.assemble import Parts, assemble
+from memory.language import load_packs
+from memory.limits import Limits
+from memory.static import shipped_prompt
 from memory.testing import FakeClock, start_python
+from memory.tokens import count_tokens
+from memory.values import RecallHit, Role, Turn
 
 HERE = Path(__file__)
 missing = [name for name in (embedded.MODEL_PACKAGE, "xllamacpp") if find_spec(name) is None]
@@ -250,29 +257,52 @@ ODD = {
 }
 
 
-async def requests(memory: Memory, piece: str):
-    """Requests with a long message, a full window, and both with everything remembered of them."""
-    session = await memory.open_session()
-    await memory.add_turn(session.id, "user", piece * (20_000 // len(piece)))
-    yield session.id
-    for number in range(9):
-        await memory.add_turn(session.id, ("assistant", "user")[number % 2], piece * max(1, 900 // len(piece)))
-    await memory.run_pending()
-    await memory.add_turn(session.id, "user", "Remember that I prefer tea. " + piece * max(1, 3000 // len(piece)) + "?")
-    yield session.id
+NOON = FakeClock()()
+
+
+def a_turn(number: int, text: str) -> Turn:
+    role: Role = "user" if number % 2 else "assistant"
+    return Turn(
+        id=number,
+        session_id=1,
+        turn_number=number,
+        role=role,
+        speaker=role,
+        content=text,
+        timestamp=NOON,
+        token_count=0,
+    )
+
+
+def a_hit(number: int, text: str) -> RecallHit:
+    name = str(number)
+    return RecallHit(id=name, kind="world", text=text, at=NOON, entities=(), score=1.0, why="", source=name)
+
+
+def worst(piece: str) -> list[Parts]:
+    """Of one kind of text: a message without end, and a request in which every section has more than fits."""
+    long, line = piece * (12_000 // len(piece)), piece * max(1, 100 // len(piece))
+    static = shipped_prompt().text
+    full = Parts(
+        static=static,
+        message=piece * max(1, 1500 // len(piece)),
+        window=tuple(a_turn(number, line * 4) for number in range(8)),
+        recalled=tuple(a_hit(number, f"{number} {line}") for number in range(60)),
+    )
+    return [Parts(static=static, message=long), full, replace(full, message=long)]
 
 
 @real
 async def test_the_worst_requests_stay_below_4000_of_its_own_tokens(tmp_path):
     counted: dict[str, int] = {}
+    limits, pack = Limits(), load_packs()["en"]
     async with ChatModel.open(settings_of(tmp_path)) as model:
         for name, piece in SCRIPTS.items():
-            async with Memory.open(tmp_path / f"{name}.db", clock=FakeClock()) as memory:
-                async for session_id in requests(memory, piece):
-                    context = await memory.assemble(session_id)
-                    used = await model.count_tokens(context.messages)
-                    counted[name] = max(used, counted.get(name, 0))
-                    assert context.provider_tokens < 4000
+            for parts in worst(piece):
+                context = assemble(parts, limits=limits, count=count_tokens, factor=limits.provider_factor, pack=pack)
+                assert context.provider_tokens < 4000
+                used = await model.count_tokens(context.messages)
+                counted[name] = max(used, counted.get(name, 0))
     assert {name: used for name, used in counted.items() if used >= 4000} == {}
     assert sum(used > 2000 for used in counted.values()) > len(counted) * 0.9  # worst cases they are
 
@@ -285,9 +315,10 @@ async def test_what_no_estimate_covers_is_learnt_from_the_count(tmp_path, name):
         Memory.open(tmp_path / "ana.db", clock=FakeClock()) as memory,
     ):
         await memory.use_model(model.name)
-        async for session_id in requests(memory, ODD[name]):
-            for _ in range(3):
-                context = await memory.assemble(session_id)
-                used = await model.count_tokens(context.messages)
-                await memory.calibrate_provider(model.name, context.provider_tokens, used)
-            assert used < 4000
+        session = await memory.open_session()
+        await memory.add_turn(session.id, "user", ODD[name] * 500)
+        for _ in range(3):
+            context = await memory.assemble(session.id)
+            used = await model.count_tokens(context.messages)
+            await memory.calibrate_provider(model.name, context.provider_tokens, used)
+        assert used < 4000
