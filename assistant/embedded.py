@@ -152,7 +152,11 @@ class EmbeddedServer:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C stops a reply, not the model
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin while they wait stall on a busy machine
+            },
         )
         assert self._process.stderr is not None
         self._listening = asyncio.create_task(self._listen(self._process.stderr), name="embedded-log")

@@ -1,6 +1,7 @@
 """The model that answers: one adapter over the openai package for every provider, and for the embedded model."""
 
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -303,6 +304,7 @@ def _another_may_help(exc: ModelError) -> bool:
 def _client(settings: "ModelSettings", url: str, key: str) -> "AsyncOpenAI":
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line a request, and another library shows it to the user
     longest = max(settings.first_token_timeout_seconds, settings.token_timeout_seconds) + 5  # ours comes first
     timeout = Timeout(longest, connect=settings.connect_timeout_seconds)
     at_home = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")

@@ -1,7 +1,7 @@
 """A conversation without end, made from our own phrases: several subjects in four languages, the same every time."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 # language -> subject -> (what the user says, what the assistant says); {n}, {who} and {day} vary
@@ -16,10 +16,10 @@ PHRASES: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
                 "The pear tree has brown spots on its leaves and I do not know whether to cut it back.",
             ),
             (
-                "Tomatoes want about {n} centimetres between them; pull out the weakest ones and the rest will catch up.",
+                "Tomatoes want about {n} centimetres between them; pull out the weakest and the rest will catch up.",
                 "Copper helps for a while. Check under the boards on {day} evening, that is where slugs spend the day.",
                 "Water deeply every second day, in the morning, and mulch with straw so that the soil keeps it.",
-                "Thyme likes it dry and basil does not, so give each a pot of its own and ask {who} which one is used more.",
+                "Thyme likes it dry and basil does not, so give each its own pot and ask {who} which one is used more.",
                 "Brown spots are usually scab; rake up the fallen leaves and prune in late winter, not now.",
             ),
         ),
@@ -33,7 +33,7 @@ PHRASES: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
             ),
             (
                 "Compare the time zones first: a build machine in UTC breaks date tests that pass everywhere else.",
-                "Shipping without the export is fine if it hides behind a switch; tell {who} what is missing in one line.",
+                "Shipping without the export is fine if a switch hides it; tell {who} in one line what is missing.",
                 "Yes: add the new column first, write to both for {n} minutes, then remove the old one on {day}.",
                 "Timeouts after midnight smell like a backup job. Look at what starts at that hour on the database.",
                 "A queue that fills up needs a limit. Refuse new work above {n} entries instead of retrying for ever.",
@@ -54,7 +54,7 @@ PHRASES: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
                 "Para el piano hace falta gente que sepa: pedí dos presupuestos antes del {day} y compará el seguro.",
                 "Un camión grande sale más barato que {n} viajes si hay más de veinte kilómetros entre las casas.",
                 "Un blanco roto lavable aguanta bien en un pasillo; dejalo secar dos días y después metés los muebles.",
-                "Sacale una foto al contador el día de la entrega y mandala con el contrato: así nadie discute después.",
+                "Sacale una foto al contador el día de la entrega y mandala con el contrato: nadie discute después.",
             ),
         ),
         "estudio": (
@@ -66,8 +66,8 @@ PHRASES: dict[str, dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
                 "Quiero hacer fichas con las fechas importantes para llevarlas en el colectivo.",
             ),
             (
-                "Con {n} temas, separá los que caen siempre de los que no; el {day} dejalo para leer fichas y nada más.",
-                "Pedile a {who} que te explique en voz alta lo que no se lee: explicarlo le sirve también para repasar.",
+                "Con {n} temas, separá los que caen siempre de los que no; el {day} dejalo para leer fichas nada más.",
+                "Pedile a {who} que te explique en voz alta lo que no se lee: explicar también le sirve para repasar.",
                 "Un poco cada día rinde más: lo que se olvida y se vuelve a estudiar se recuerda mejor.",
                 "Subrayá en la pregunta lo que te piden antes de contestar; eso solo te da unos {n} puntos más.",
                 "Una fecha por ficha y del otro lado por qué importa; sin el porqué las fechas se olvidan enseguida.",
@@ -163,10 +163,10 @@ class Line:
     content: str
 
 
-def conversation(seed: int = 1, sentences: int = 1) -> Iterator[Line]:
+def conversation(seed: int, lengths: Sequence[int]) -> Iterator[Line]:
     """User and assistant in turn; a subject lasts some exchanges, then another one comes, perhaps in another language.
 
-    `sentences` is how many phrases a message has on average.
+    `lengths` are the numbers of phrases a message may have, each as likely as the others.
     """
     chance = random.Random(seed)
     places = [(language, subject) for language, subjects in PHRASES.items() for subject in subjects]
@@ -175,15 +175,14 @@ def conversation(seed: int = 1, sentences: int = 1) -> Iterator[Line]:
         language, subject = here = chance.choice([place for place in places if place != here])
         for _ in range(chance.randint(4, 9)):
             for role, phrases in zip(("user", "assistant"), PHRASES[language][subject], strict=True):
-                text = _message(chance, phrases, language, sentences)
+                text = _message(chance, phrases, language, chance.choice(lengths))
                 yield Line(role=role, language=language, subject=subject, content=text)
 
 
-def _message(chance: random.Random, phrases: tuple[str, ...], language: str, sentences: int) -> str:
-    many = max(1, chance.randint(sentences - sentences // 2, sentences + sentences // 2))
+def _message(chance: random.Random, phrases: tuple[str, ...], language: str, length: int) -> str:
     picked: list[str] = []
-    while len(picked) < many:
-        picked += chance.sample(phrases, k=min(len(phrases), many - len(picked)))
+    while len(picked) < length:
+        picked += chance.sample(phrases, k=min(len(phrases), length - len(picked)))
     filled = [
         phrase.format(n=chance.randint(2, 40), who=chance.choice(NAMES[language]), day=chance.choice(DAYS[language]))
         for phrase in picked

@@ -3,19 +3,18 @@
 A talk of 40 turns with the embedded model, which answers for real; each order has a talk and a server of its own.
 """
 
-import argparse
 import asyncio
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
 
+from assistant.errors import EmbeddedUnavailable
 from assistant.model import ChatModel, Reply
 from assistant.settings import load_settings
+from bench.report import Skipped, arguments, save, table
 from memory import Memory
 from memory.testing import FakeClock
 from memory.values import Context
@@ -71,7 +70,6 @@ class Sent:
     prompt_tokens: int
     cached_tokens: int
     turn_tokens: tuple[int, int]
-    seconds: float
 
 
 Layout = Callable[[Context], list[dict[str, str]]]
@@ -105,18 +103,13 @@ async def talk(layout: Layout, folder: Path, reply_tokens: int) -> list[Sent]:
             clock.advance(minutes=2)
             asked = await memory.add_turn(session.id, "user", text)
             context = await memory.assemble(session.id)
-            began = time.perf_counter()
             reply = await answered(model, layout(context), reply_tokens)
-            seconds = time.perf_counter() - began
-            clock.now += timedelta(seconds=30)
+            clock.advance(seconds=30)
             said = await memory.add_turn(session.id, "assistant", reply.text)
             await memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)
             await memory.run_pending()
             tokens = (asked.token_count, said.token_count)
-            cost = Sent(
-                prompt_tokens=reply.prompt_tokens, cached_tokens=reply.cached_tokens, turn_tokens=tokens, seconds=0
-            )
-            sent.append(replace(cost, seconds=seconds))
+            sent.append(Sent(prompt_tokens=reply.prompt_tokens, cached_tokens=reply.cached_tokens, turn_tokens=tokens))
     return sent
 
 
@@ -133,37 +126,38 @@ def share(sent: Sequence[Sent]) -> float:
     return sum(one.cached_tokens for one in sent) / sum(one.prompt_tokens for one in sent)
 
 
-def table(first: Sequence[Sent], second: Sequence[Sent]) -> None:
+def rows(first: Sequence[Sent], second: Sequence[Sent]) -> list[list[object]]:
     """Both orders, request by request."""
-    print(f"{'':>7} {'ours':>20} {'facts first':>20}")
-    print(f"{'request':>7} {'prompt':>8} {'cached':>11} {'prompt':>8} {'cached':>11}")
+    found: list[list[object]] = []
     for number, pair in enumerate(zip(first, second, strict=True), 1):
-        cells = [f"{one.prompt_tokens:>8} {one.cached_tokens:>5} {share([one]):>5.0%}" for one in pair]
-        print(f"{number:>7} {' '.join(cells)}")
-    print(f"{'all':>7} {share(first):>20.1%} {share(second):>20.1%}")
+        cells = [(one.prompt_tokens, one.cached_tokens, f"{share([one]):.0%}") for one in pair]
+        found.append([str(number), *cells[0], *cells[1]])
+    return [*found, ["all", "", "", f"{share(first):.1%}", "", "", f"{share(second):.1%}"]]
 
 
 def main(argv: Sequence[str]) -> dict[str, float]:
-    """Both talks; prints a table and a JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reply-tokens", type=int, default=40)
-    arguments = parser.parse_args(argv)
+    """Both talks, side by side."""
+    parser = arguments(__doc__)
+    parser.add_argument("--reply-tokens", type=int, default=40, help="the longest reply; the turns have 40 on average")
+    options = parser.parse_args(argv)
     results: list[list[Sent]] = []
     for layout in (ours, facts_first):
         with tempfile.TemporaryDirectory() as folder:
-            results.append(asyncio.run(talk(layout, Path(folder), arguments.reply_tokens)))
+            try:
+                results.append(asyncio.run(talk(layout, Path(folder), options.reply_tokens)))
+            except EmbeddedUnavailable as exc:
+                raise Skipped(str(exc)) from exc
     first, second = results
-    table(first, second)
+    print(table(["request", "ours", "cached", "share", "facts first", "cached", "share"], rows(first, second)))
     turns = [tokens for one in first for tokens in one.turn_tokens]
     result = {
         "turns": len(turns),
-        "mean_turn_tokens": round(sum(turns) / len(turns), 1),
-        "ours": round(share(first), 3),
-        "facts_first": round(share(second), 3),
-        "ours_seconds": round(sum(one.seconds for one in first), 1),
-        "facts_first_seconds": round(sum(one.seconds for one in second), 1),
+        "mean turn, tokens": round(sum(turns) / len(turns), 1),
+        "ours, share cached": round(share(first), 3),
+        "facts first, share cached": round(share(second), 3),
     }
     print(json.dumps(result))
+    save(result, options.json)
     return result
 
 

@@ -1,4 +1,9 @@
-"""What a request costs at turn 20, 200 and 2,000, beside sending the whole history and its last 4,000 tokens."""
+"""What a request costs at turn 20, 200 and 2,000, beside sending the whole history and its last 4,000 tokens.
+
+The mean of the 20 requests from a turn on stands for it. The same stretch of talk is held at each of these turns, so
+that only the age of the conversation differs. With --free anything is talked about anywhere: then the subject, the
+language and the number of questions at a place move the mean of a single conversation by up to a fifth either way.
+"""
 
 import asyncio
 import sys
@@ -9,15 +14,17 @@ from itertools import islice
 from pathlib import Path
 from statistics import mean
 
-from bench.phrases import conversation
+from bench.phrases import Line, conversation
 from bench.report import arguments, save, table
 from memory import Memory
 from memory.static import shipped_prompt
 from memory.testing import FakeClock
 from memory.tokens import count_tokens
 
-NEIGHBOURS = 20  # requests whose mean stands for a turn: those from that turn on
+NEIGHBOURS = 20
 LAST_TOKENS = 4000
+SHORT = (1, 1, 1, 2, 2)  # phrases in a message: about 40 tokens
+LONG = tuple(range(8, 20))  # about 400
 STATIC = count_tokens(shipped_prompt().text)
 
 
@@ -26,6 +33,7 @@ class Request:
     """What the request of one user turn cost, and what the naive ways would have cost."""
 
     turn: int
+    message: int
     tokens: int
     provider_tokens: int
     history: int
@@ -36,81 +44,123 @@ class Request:
         return min(self.history, LAST_TOKENS)
 
 
-async def talk(folder: Path, turns: int, sentences: int) -> list[Request]:
+def script(seed: int, lengths: Sequence[int], points: Sequence[int], free: bool) -> list[Line]:
+    """What is said: a conversation past the last point, with the stretch of the first point held again at the others."""
+    stretch = 2 * NEIGHBOURS
+    lines = list(islice(conversation(seed, lengths), points[-1] + stretch))
+    first = points[0] - 1
+    for point in () if free else points[1:]:
+        lines[point - 1 : point - 1 + stretch] = lines[first : first + stretch]
+    return lines
+
+
+async def talk(folder: Path, lines: Sequence[Line]) -> list[Request]:
     """The requests of a conversation, compressed as it goes."""
     clock, requests = FakeClock(), []
     history = STATIC + 6  # the system message and the request itself
-    async with Memory.open(folder / f"tokens{sentences}.db", clock=clock) as memory:
+    async with Memory.open(folder / "person.db", clock=clock) as memory:
         session = await memory.open_session()
-        for number, line in enumerate(islice(conversation(sentences=sentences), turns), 1):
+        for number, line in enumerate(lines, 1):
             clock.advance(minutes=1)
             turn = await memory.add_turn(session.id, line.role, line.content)  # type: ignore[arg-type]
             history += turn.token_count + 3
-            if line.role == "user":
-                context = await memory.assemble(session.id)
-                requests.append(
-                    Request(
-                        turn=number,
-                        tokens=context.tokens,
-                        provider_tokens=context.provider_tokens,
-                        history=history,
-                    )
-                )
-            else:
+            if line.role == "assistant":
                 await memory.run_pending()
+                continue
+            context = await memory.assemble(session.id)
+            requests.append(
+                Request(
+                    turn=number,
+                    message=turn.token_count,
+                    tokens=context.tokens,
+                    provider_tokens=context.provider_tokens,
+                    history=history,
+                )
+            )
     return requests
 
 
-def at(requests: Sequence[Request], turn: int) -> list[Request]:
-    """The requests that stand for a turn."""
-    return [request for request in requests if request.turn >= turn][:NEIGHBOURS]
+def hold(lengths: Sequence[int], seeds: Sequence[int], points: Sequence[int], free: bool) -> list[list[Request]]:
+    """The requests of one conversation for each seed."""
+    held = []
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            held.append(asyncio.run(talk(Path(folder), script(seed, lengths, points, free))))
+    return held
 
 
-def row(requests: Sequence[Request], turn: int) -> list[object]:
-    """A line of the table: means over the neighbouring requests."""
-    near = at(requests, turn)
-    ours, history = mean(request.tokens for request in near), mean(request.history for request in near)
-    last = mean(request.last for request in near)
-    return [turn, round(ours), round(last), round(history), f"{1 - ours / history:.0%}"]
+def at(conversations: Sequence[Sequence[Request]], turn: int) -> list[Request]:
+    """The requests that stand for a turn, of all conversations."""
+    return [
+        request
+        for requests in conversations
+        for request in [each for each in requests if each.turn >= turn][:NEIGHBOURS]
+    ]
+
+
+def tokens_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
+    """What a request costs there."""
+    return mean(request.tokens for request in at(conversations, turn))
+
+
+def spread(conversations: Sequence[Sequence[Request]], points: Sequence[int]) -> float:
+    """The dearest of these turns by the cheapest: 1 is flat."""
+    means = [tokens_at(conversations, point) for point in points]
+    return max(means) / min(means)
+
+
+def saved_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
+    """The share saved there against sending the whole history."""
+    return 1 - tokens_at(conversations, turn) / mean(request.history for request in at(conversations, turn))
+
+
+def turn_tokens(requests: Sequence[Request]) -> float:
+    """The mean length of a turn, the assistant's included."""
+    last = requests[-1]
+    return (last.history - STATIC - 6) / last.turn - 3
+
+
+def show(title: str, conversations: Sequence[Sequence[Request]], points: Sequence[int]) -> None:
+    """Print a table of means."""
+    headings = ["turn", "message", "tokens a request", "last 4,000", "whole history", "saved"]
+    rows: list[list[object]] = []
+    for point in points:
+        near = at(conversations, point)
+        figures = [
+            mean(values) for values in zip(*((r.message, r.tokens, r.last, r.history) for r in near), strict=True)
+        ]
+        rows.append([point, *map(round, figures), f"{saved_at(conversations, point):.0%}"])
+    print(f"{title}:\n{table(headings, rows)}\n")
 
 
 def main(argv: Sequence[str]) -> dict[str, float]:
-    """Hold both conversations; print what requests cost."""
+    """Hold the conversations; print what their requests cost."""
     parser = arguments(__doc__)
-    parser.add_argument("--full", action="store_true", help="2,000 turns instead of 400")
+    parser.add_argument("--full", action="store_true", help="three conversations of 2,000 turns, not one of 400")
+    parser.add_argument("--free", action="store_true", help="anything is talked about anywhere")
     options = parser.parse_args(argv)
-    turns = 2000 if options.full else 400
-    points = [point for point in (20, 200, 2000) if point <= turns] + ([] if options.full else [turns])
-    with tempfile.TemporaryDirectory() as folder:
-        short = asyncio.run(talk(Path(folder), turns + 2 * NEIGHBOURS, 2))
-        long = asyncio.run(talk(Path(folder), 20 + 2 * NEIGHBOURS, 16))
-    headings = ["turn", "tokens a request", "last 4,000", "whole history", "saved"]
-    rows = [row(short, point) for point in points]
-    words = mean(later.history - sooner.history for sooner, later in zip(short, short[1:], strict=False)) / 2 - 3
-    print(f"short turns, {words:.0f} tokens on average:\n{table(headings, rows)}")
-    words_long = mean(later.history - sooner.history for sooner, later in zip(long, long[1:], strict=False)) / 2 - 3
-    print(f"\nlong turns, {words_long:.0f} tokens on average:\n{table(headings, [row(long, 20)])}")
-    means = {point: mean(request.tokens for request in at(short, point)) for point in points}
-    long_at_20 = at(long, 20)
+    points, seeds = ((20, 200, 2000), (1, 2, 3)) if options.full else ((20, 200, 400), (1,))
+    short = hold(SHORT, seeds, points, options.free)
+    long = hold(LONG, (1, 2, 3), (20,), options.free)
+    every = [request for requests in (*short, *long) for request in requests]
+    ordinary = [request for requests in short for request in requests]
+    show("short turns", short, points)
+    show("long turns", long, (20,))
     result = {
-        "mean tokens of a turn": round(words, 1),
-        **{f"tokens a request at turn {point}": round(value, 1) for point, value in means.items()},
-        "largest mean over smallest": round(max(means.values()) / min(means.values()), 3),
-        f"share saved at turn {points[-1]}": round(1 - means[points[-1]] / at(short, points[-1])[0].history, 3),
-        "most beyond the static prompt": max(request.tokens - STATIC for request in short),
-        "most tokens of any request": max(request.tokens for request in short + long),
-        "most provider tokens of any request": max(request.provider_tokens for request in short + long),
-        "long turns: mean tokens of a turn": round(words_long, 1),
-        "long turns: tokens a request at turn 20": round(mean(request.tokens for request in long_at_20), 1),
-        "long turns: first request from turn 20 on": long_at_20[0].tokens,
-        "long turns: share saved at turn 20": round(
-            1 - mean(request.tokens for request in long_at_20) / mean(request.history for request in long_at_20), 3
-        ),
-        "long turns: share saved by the first request from turn 20 on": round(
-            1 - long_at_20[0].tokens / long_at_20[0].history, 3
-        ),
+        "mean tokens of a turn": mean(turn_tokens(requests) for requests in short),
+        **{f"tokens a request at turn {point}": tokens_at(short, point) for point in points},
+        "dearest by cheapest": spread(short, points),
+        **{f"dearest by cheapest, seed {seed}": spread([own], points) for seed, own in zip(seeds, short, strict=True)},
+        **{f"share saved at turn {point}": saved_at(short, point) for point in points},
+        "most beyond the static prompt": max(request.tokens - STATIC for request in ordinary),
+        "long turns: mean tokens of a turn": mean(turn_tokens(requests) for requests in long),
+        "long turns: tokens a request at turn 20": tokens_at(long, 20),
+        "long turns: share saved at turn 20": saved_at(long, 20),
+        "most tokens of any request": max(request.tokens for request in every),
+        "most provider tokens of any request": max(request.provider_tokens for request in every),
     }
-    print("\n" + table(["figure", "value"], [[name, value] for name, value in result.items()]))
+    result = {name: round(value, 3) for name, value in result.items()}
+    print(table(["figure", "value"], [[name, value] for name, value in result.items()]))
     save(result, options.json)
     return result
 

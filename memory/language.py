@@ -28,6 +28,7 @@ WORD_LISTS = (
     "time_words",
     "additive",  # also, too: says that a new value joins the old one
     "replacing",  # instead, no longer: says that a new value takes the place of an old one
+    "determiners",  # articles and the like: what follows one is a thing
     "insist",  # said with a credential: keep it all the same
     "now_words",  # an answer that depends on these is never cached (C3)
 )
@@ -173,6 +174,10 @@ class LanguagePack:
     def hedge(self) -> re.Pattern[str]:
         """Words that lower confidence to medium."""
         return _words_pattern(self._source["words"].get("hedges", ()), self.script)
+
+    def is_named(self, spaced: str, phrase: str) -> bool:
+        """Whether a phrase stands after an article or the like somewhere in a folded text with spaces between words."""
+        return any(f" {word} {fold(phrase)} " in spaced for word in self.words["determiners"])
 
     def insists(self, text: str) -> bool:
         """Whether the user asks to keep even a credential."""

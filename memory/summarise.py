@@ -15,7 +15,14 @@ from memory.tokens import count_tokens, cut_to_tokens
 from memory.values import Turn
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’.-][^\W_\u3400-\u9fff]+)*|[^\w\s]")
-_REPEATED, _BY_USER, _IN_OPENING = 0.12, 0.05, 0.2  # what a phrase gains beside its nearness to the segment
+_REPEATED, _BY_USER, _IN_OPENING, _NAMED, _NEARNESS = (
+    0.12,
+    0.05,
+    0.3,
+    0.25,
+    0.5,
+)  # what makes a phrase stand for a segment
+_ELISION = re.compile(r"\b((?:d?all|dell|nell|sull|quest|quell|un|l|d|c)['’])(?=\w)", re.IGNORECASE)
 _EDGES = " \t\n,;:.!?¿¡。，；：！？、-–—()（）\"'“”…"
 
 
@@ -50,8 +57,8 @@ class ExtractiveSummariser:
         phrases = await self._phrases(turns, pack)
         decisions = _decisions(turns, pack)
         return Notes(
-            topic=", ".join(phrases[:2]) or _first_words(turns),
-            discussed=tuple(phrases[2:5]),
+            topic=", ".join(phrases[:3]) or _first_words(turns),
+            discussed=tuple(phrases[3:6]),
             outcome="",
             decisions=decisions,
             open_questions=_open_questions(turns, pack),
@@ -65,7 +72,9 @@ class ExtractiveSummariser:
         texts = list(candidates)
         vectors = await self._embedder.embed([" ".join(turn.content for turn in turns)[:4000], *texts])
         nearness = vectors[1:] @ vectors[0]
-        ranked = sorted(range(len(texts)), key=lambda place: -(float(nearness[place]) + candidates[texts[place]]))
+        ranked = sorted(
+            range(len(texts)), key=lambda place: -(_NEARNESS * float(nearness[place]) + candidates[texts[place]])
+        )
         return _distinct([texts[place] for place in ranked], pack)
 
 
@@ -78,11 +87,15 @@ def _candidates(turns: Sequence[Turn], pack: LanguagePack) -> dict[str, float]:
     whole = fold(" ".join(turn.content for turn in turns)[:12_000])
     opening = _opening(turns)
     for turn in turns:
+        text = " ".join(["", *_tokens(fold(turn.content[:4000])), ""])
         for phrase in _runs(turn.content[:4000], skipped, pack):
             here = [counts[stem] for stem in stems(phrase, pack)] or [1]
             often = whole.count(fold(phrase)) if pack.script == "han" else sum(here) / len(here)
+            if pack.script == "han" and often < 2 and len(phrase) > 2:
+                continue  # without spaces only repetition tells where a word ends
             score = _REPEATED * min(often - 1, 4) + (_BY_USER if turn.role == "user" else 0.0)
             score += _IN_OPENING if phrase in opening else 0.0
+            score += _NAMED if pack.is_named(text, phrase) else 0.0
             found[phrase] = max(found.get(phrase, 0.0), score)
     return found
 
@@ -96,7 +109,7 @@ def _opening(turns: Sequence[Turn]) -> str:
 def _runs(text: str, skipped: frozenset[str], pack: LanguagePack) -> list[str]:
     runs: list[str] = []
     words: list[str] = []
-    for token in [*_TOKEN.findall(text), "."]:
+    for token in [*_tokens(text), "."]:
         if not re.match(r"\w", token) or fold(token) in skipped or (token.isdigit() and not words):
             runs.extend(_pieces(words, pack))
             words = []
@@ -105,15 +118,18 @@ def _runs(text: str, skipped: frozenset[str], pack: LanguagePack) -> list[str]:
     return runs
 
 
+def _tokens(text: str) -> list[str]:
+    """Words and marks; an article that lost its vowel is a word of its own: l'acquario."""
+    return _TOKEN.findall(_ELISION.sub(r"\1 ", text))
+
+
 def _pieces(words: Sequence[str], pack: LanguagePack) -> list[str]:
     """A run whole if it is short, else its beginning and end."""
     if pack.script == "han":
         text = "".join(words)
-        return (
-            [text[i : i + size] for size in (2, 3, 4) for i in range(len(text) - size + 1)]
-            if len(text) > 4
-            else ([text] if len(text) > 1 else [])
-        )
+        if len(text) <= 4:
+            return [text] if len(text) > 1 else []
+        return [text[i : i + size] for size in (2, 3, 4) for i in range(len(text) - size + 1)]
     if not words or (len(words) == 1 and len(words[0]) < 3 and not words[0].isupper()):
         return []
     pieces = [" ".join(words[i : i + size]) for size in (1, 2, 3) for i in range(len(words) - size + 1)]
@@ -140,10 +156,16 @@ def _decisions(turns: Sequence[Turn], pack: LanguagePack) -> tuple[str, ...]:
         if turn.role != "user":
             continue
         for sentence in sentences(turn.content):
-            folded = fold(sentence)
-            if not folded.rstrip().endswith(("?", "？")) and pack.decides.search(folded):
-                found.append(" ".join(sentence.split()).strip(_EDGES))
+            decides = pack.decides.search(fold(sentence))
+            if decides and not sentence.rstrip().endswith(("?", "？")):
+                found.append(" ".join(sentence[_clause_start(sentence, decides.start()) :].split()).strip(_EDGES))
     return tuple(found[-2:])
+
+
+def _clause_start(sentence: str, place: int) -> int:
+    """Where the clause around a place begins."""
+    marks = [sentence.rfind(mark, 0, place) for mark in (",", ";", ":", "，", "；", "：", " - ")]
+    return max(*marks, -1) + 1
 
 
 def _open_questions(turns: Sequence[Turn], pack: LanguagePack) -> tuple[str, ...]:
@@ -160,12 +182,12 @@ def _first_words(turns: Sequence[Turn]) -> str:
 
 def render(notes: Notes, limits: Limits) -> tuple[Notes, str]:
     """Notes as one line of at most 50 tokens, empty keys left out; what does not fit is shortened, least first."""
-    notes = replace(notes, topic=_short(notes.topic, 10) or "…")
-    for keep, tokens in ((3, 20), (2, 16), (1, 14), (0, 12), (0, 8), (0, 5)):
+    notes = replace(notes, topic=_short(notes.topic, 16) or "…")
+    for keep, tokens in ((3, 26), (2, 26), (1, 26), (1, 20), (0, 20), (0, 16), (0, 12), (0, 8), (0, 5)):
         trimmed = replace(
             notes,
             discussed=tuple(_short(text, 8) for text in notes.discussed[:keep]),
-            decisions=tuple(_short(text, tokens) for text in notes.decisions[-1 if tokens < 16 else -2 :]),
+            decisions=tuple(_short(text, tokens) for text in notes.decisions[-1 if tokens < 12 else -2 :]),
             open_questions=tuple(_short(text, tokens) for text in notes.open_questions[-1:]),
             outcome=_short(notes.outcome, tokens),
         )
