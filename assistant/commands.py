@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from assistant.talk import Talk
+from assistant.traces import scrub
 from memory.errors import EngineError
 from memory.values import SECTIONS
 
@@ -73,8 +74,10 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
         gone = [f"“{known.fact}”" for known in preview.facts] + [f"“{line.text}”" for line in preview.statements]
         return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)))
     talk.forgetting = None
-    await talk.memory.facts.forget(fact.id)
-    talk.context = None  # the last request held it too
+    gone = await talk.memory.facts.forget(fact.id)
+    if talk.data_dir is not None:
+        scrub(talk.data_dir, [text for known in gone.facts for text in (known.fact, known.quote)])
+    talk.context = talk.reply = talk.turn = None  # the last request held it too
     return Answer(text=talk.say("forgotten", id=fact.id))
 
 

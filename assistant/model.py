@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -249,7 +250,7 @@ class ChatModel:
             "messages": list(messages),
             "stream": True,
             "stream_options": {"include_usage": True},
-            preset.reply_limit: max_tokens or given.max_reply_tokens,
+            preset.reply_limit: min(max_tokens or given.max_reply_tokens, preset.reply_tokens or sys.maxsize),
         }
         if temperature is not None:
             request["temperature"] = temperature
@@ -257,6 +258,8 @@ class ChatModel:
             request["tools"] = list(tools)
         if given.thinking == "off" and preset.without_thinking and name.startswith(preset.thinking_models):
             request["extra_body"] = dict(preset.without_thinking)
+        if preset.body:
+            request["extra_body"] = {**request.get("extra_body", {}), **preset.body}
         return request
 
     # -- the connection

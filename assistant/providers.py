@@ -19,6 +19,8 @@ class Preset:
     context_route: str | None = None  # where the server says how much a model reads; relative to the address
     temperature: float | None = None  # None: the provider's own, which some models insist on
     reply_limit: str = "max_tokens"  # the name of that parameter
+    reply_tokens: int | None = None  # longer replies are not worth having
+    body: Mapping[str, object] | None = None  # what else its requests hold
     without_thinking: Mapping[str, object] | None = None  # what spares the thinking of the models named below
     thinking_models: tuple[str, ...] = ()  # beginnings of names
 
@@ -26,7 +28,10 @@ class Preset:
 _NO_THINKING: Mapping[str, object] = {"thinking": {"type": "disabled"}}
 
 PRESETS: Mapping[str, Preset] = {
-    EMBEDDED: Preset(model=EMBEDDED, temperature=0.3),
+    # so small a model says the same for ever unless it is kept from it
+    EMBEDDED: Preset(
+        model=EMBEDDED, temperature=0.3, reply_tokens=256, body={"repeat_penalty": 1.25, "repeat_last_n": 256}
+    ),
     "kimi": Preset(
         url="https://api.moonshot.ai/v1",
         model="kimi-k2.5",

@@ -1,6 +1,7 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from assistant.model import ChatModel
 from assistant.reply import Reply
@@ -18,6 +19,7 @@ class Talk:
     session: Session
     language: str
     speaker: str | None = None
+    data_dir: Path | None = None  # where logs and typed lines are, so that forgetting reaches them
     turn: Turn | None = None  # the last message of the user
     context: Context | None = None  # the last request
     reply: Reply | None = None  # and its answer
@@ -40,8 +42,10 @@ class Talk:
         return text.format(**values)
 
 
-async def open_talk(memory: Memory, model: ChatModel, channel: str, chat: str, language: str = "en") -> Talk:
+async def open_talk(
+    memory: Memory, model: ChatModel, channel: str, chat: str, *, language: str = "en", data_dir: Path | None = None
+) -> Talk:
     """Starts a session of a chat."""
     session = await memory.open_session(channel=channel, chat=chat, language=language)
     await memory.use_model(model.name)
-    return Talk(memory=memory, model=model, session=session, language=language)
+    return Talk(memory=memory, model=model, session=session, language=language, data_dir=data_dir)

@@ -48,11 +48,25 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def scrub_logs(folder: Path, texts: Sequence[str]) -> int:
-    """Takes the lines that hold one of the texts out of the logs; how many went."""
+def history_file(data_dir: Path) -> Path:
+    """What was typed in the terminal, for the arrow keys."""
+    return data_dir / "repl_history"
+
+
+def scrub(data_dir: Path, texts: Sequence[str]) -> int:
+    """Takes the lines that hold one of the texts out of the logs and of what was typed; how many went."""
+    typed = history_file(data_dir)
+    files = [
+        *(files_below(data_dir / "logs") if (data_dir / "logs").is_dir() else []),
+        *([typed] if typed.exists() else []),
+    ]
+    return _scrub(files, texts)
+
+
+def _scrub(files: Sequence[Path], texts: Sequence[str]) -> int:
     wanted = [needle.decode().casefold() for needle in needles(texts)]
     gone = 0
-    for file in files_below(folder) if folder.is_dir() else []:
+    for file in files:
         with suppress(OSError):  # expired meanwhile, or not ours
             lines = file.read_bytes().splitlines(keepends=True)
             kept = [line for line in lines if not _says(line, wanted)]

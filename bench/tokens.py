@@ -45,7 +45,7 @@ class Request:
 
 
 def script(seed: int, lengths: Sequence[int], points: Sequence[int], free: bool) -> list[Line]:
-    """What is said: a conversation past the last point, with the stretch of the first point held again at the others."""
+    """What is said: a conversation past the last point; the stretch of the first point is held again at the others."""
     stretch = 2 * NEIGHBOURS
     lines = list(islice(conversation(seed, lengths), points[-1] + stretch))
     first = points[0] - 1
@@ -156,6 +156,7 @@ def main(argv: Sequence[str]) -> dict[str, float]:
         "long turns: mean tokens of a turn": mean(turn_tokens(requests) for requests in long),
         "long turns: tokens a request at turn 20": tokens_at(long, 20),
         "long turns: share saved at turn 20": saved_at(long, 20),
+        "long turns: share saved by the first request after turn 20": saved_at([own[10:11] for own in long], 20),
         "most tokens of any request": max(request.tokens for request in every),
         "most provider tokens of any request": max(request.provider_tokens for request in every),
     }

@@ -36,11 +36,14 @@ async def _chat(loaded: "LoadedSettings") -> None:
     from assistant.people import open_memory
     from assistant.repl import converse
     from assistant.talk import open_talk
+    from assistant.traces import history_file
 
     async with open_memory(loaded) as memory, ChatModel.open(loaded.settings, progress=_progress) as model:
-        talk = await open_talk(memory, model, "repl", "me", _language(loaded))
+        talk = await open_talk(
+            memory, model, "repl", "me", language=_language(loaded), data_dir=loaded.settings.data_dir
+        )
         greeting = "\n".join([talk.say("welcome"), *model.notes])
-        await converse(talk, loaded.settings.data_dir / "repl_history", greeting=greeting)
+        await converse(talk, history_file(loaded.settings.data_dir), greeting=greeting)
 
 
 async def _ask(loaded: "LoadedSettings", message: str) -> bool:
@@ -51,7 +54,9 @@ async def _ask(loaded: "LoadedSettings", message: str) -> bool:
     from assistant.turn import take_turn
 
     async with open_memory(loaded) as memory, ChatModel.open(loaded.settings, progress=_progress) as model:
-        talk = await open_talk(memory, model, "repl", "me", _language(loaded))
+        talk = await open_talk(
+            memory, model, "repl", "me", language=_language(loaded), data_dir=loaded.settings.data_dir
+        )
         went_well = await say_plainly(take_turn(talk, message))
         await memory.run_pending()
     return went_well

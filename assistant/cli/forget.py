@@ -15,7 +15,7 @@ from assistant.cli.person import change, complete_ids
 from assistant.cli.shown import print_data, print_facts, shown_date
 from assistant.errors import AssistantError
 from assistant.people import copies_of, person_file
-from assistant.traces import files_below, files_holding, scrub_logs
+from assistant.traces import files_below, files_holding, scrub
 
 if TYPE_CHECKING:
     from assistant.settings import LoadedSettings
@@ -53,7 +53,7 @@ def forget(
     if not yes:
         _ask(plan)
     complete = change(loaded, lambda memory: _forget(memory, plan))
-    lines = scrub_logs(loaded.settings.data_dir / "logs", plan.texts)
+    lines = scrub(loaded.settings.data_dir, plan.texts)
     problems = _clean_copies(plan, loaded) if including_backups else []
     left = files_holding(plan.texts, _own_files(loaded))
     if as_json:

@@ -1,0 +1,189 @@
+"""One message, top to bottom, against a real model server: what is said, stored and sent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from assistant.model import ChatModel
+from assistant.settings import load_settings
+from assistant.talk import Talk, open_talk
+from assistant.testing import OpenAIServer, fails, says
+from assistant.turn import Said, take_turn
+from memory import Memory
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def server():
+    with OpenAIServer() as running:
+        yield running
+
+
+def environment(server: OpenAIServer) -> dict[str, str]:
+    return {
+        "OLVIDO_MODEL__PROVIDER": "custom",
+        "OLVIDO_MODEL__BASE_URL": server.base_url,
+        "OLVIDO_MODEL__NAME": "first",
+        "OLVIDO_MODEL__BACKOFF_SECONDS": "0.01",
+        "OLVIDO_MODEL__BACKOFF_MAX_SECONDS": "0.05",
+    }
+
+
+@pytest.fixture
+def talking(server, tmp_path):
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Talk]:
+        settings = load_settings(None, environment(server), tmp_path).settings
+        async with Memory.open(tmp_path / "me.db") as memory, ChatModel.open(settings) as model:
+            yield await open_talk(memory, model, "repl", "me")
+
+    return opened
+
+
+async def say(talk: Talk, text: str) -> list[Said]:
+    return [said async for said in take_turn(talk, text)]
+
+
+def text_of(answer: list[Said], kind: str) -> str:
+    return "".join(said.text for said in answer if said.kind == kind)
+
+
+async def test_a_reply_streams_and_both_sides_are_stored(server, talking):
+    server.enqueue(says("Hello Ana."))
+    async with talking() as talk:
+        answer = await say(talk, "hi there")
+        assert text_of(answer, "piece") == "Hello Ana."
+        window = await talk.memory._conversation.window(talk.session.id)
+        assert [(turn.role, turn.content) for turn in window] == [("user", "hi there"), ("assistant", "Hello Ana.")]
+
+
+async def test_a_saved_fact_is_announced_with_its_id_and_how_to_undo_it(server, talking):
+    server.enqueue(says("Nice."), says("Noted."))
+    async with talking() as talk:
+        saved = text_of(await say(talk, "I live in Lyon."), "notice")
+        assert "f1" in saved and "Lyon" in saved and "/undo f1" in saved
+        moved = text_of(await say(talk, "I moved to Rome."), "notice")
+        assert "f2" in moved and "Lyon" in moved
+        await say(talk, "/undo f2")
+        assert [fact.fact for fact in await talk.memory.facts.list()] == ["I live in Lyon"]
+
+
+async def test_what_the_user_said_survives_a_model_that_fails_and_retry_asks_again(server, talking):
+    server.enqueue(fails(401, "bad key"), says("Now it works."))
+    async with talking() as talk:
+        answer = await say(talk, "I live in Lyon.")
+        assert text_of(answer, "error").endswith(".")
+        assert [fact.fact for fact in await talk.memory.facts.list()] == ["I live in Lyon"]
+        assert text_of(await say(talk, "/retry"), "piece") == "Now it works."
+        window = await talk.memory._conversation.window(talk.session.id)
+        assert [turn.role for turn in window] == ["user", "assistant"]
+
+
+async def test_a_command_never_reaches_the_model(server, talking):
+    async with talking() as talk:
+        for command in ("/help", "/facts", "/context", "/why", "/stats", "/recall rain", "/export", "/nonsense"):
+            assert text_of(await say(talk, command), "command"), command
+        assert server.calls == 0
+
+
+async def test_a_path_is_no_command(server, talking):
+    server.enqueue(says("A file."))
+    async with talking() as talk:
+        assert text_of(await say(talk, "/etc/hosts is what?"), "piece") == "A file."
+
+
+async def test_nothing_of_a_private_stretch_is_kept_anywhere(server, talking, tmp_path):
+    server.enqueue(says("Your zebraquartz is safe."), says("Hello again."))
+    async with talking() as talk:
+        await say(talk, "/private")
+        await say(talk, "I live in Zebraquartz.")
+        await say(talk, "/private")
+        await say(talk, "good morning")
+        assert await talk.memory.facts.list(None) == []
+        assert "ebraquartz" not in str(server.history[-1].body)
+    assert b"ebraquartz" not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+async def test_forgetting_asks_first_and_then_leaves_nothing(server, talking):
+    server.enqueue(says("Nice."))
+    async with talking() as talk:
+        await say(talk, "I live in Zebraquartz.")
+        assert "Zebraquartz" in text_of(await say(talk, "/forget f1"), "command")
+        assert await talk.memory.facts.list()
+        await say(talk, "/forget f1")
+        assert await talk.memory.facts.list(None) == []
+
+
+async def test_why_shows_the_fact_its_quote_and_what_it_replaced(server, talking):
+    server.enqueue(says("ok"), says("ok"), says("In Rome."))
+    async with talking() as talk:
+        await say(talk, "I live in Lyon.")
+        await say(talk, "I moved to Rome.")
+        await say(talk, "/new")
+        await say(talk, "Is it far to the sea from Rome, where I moved?")
+        why = text_of(await say(talk, "/why"), "command")
+        assert "I moved to Rome" in why and "I live in Lyon." in why
+
+
+async def test_the_answers_of_commands_are_in_the_language_of_the_talk(server, talking):
+    server.enqueue(says("Qué bien."))
+    async with talking() as talk:
+        await say(talk, "Vivo en Madrid y me encanta la ciudad.")
+        assert "olvid" in text_of(await say(talk, "/help"), "command").lower()
+
+
+async def test_an_empty_reply_is_a_sentence_and_the_turn_stays(server, talking):
+    server.enqueue(says(""), says(""))
+    async with talking() as talk:
+        answer = await say(talk, "hello")
+        assert text_of(answer, "error")
+        assert len(await talk.memory._conversation.window(talk.session.id)) == 1
+
+
+@pytest.mark.parametrize("wait", [0.05, 0.4, 0.9])
+def test_killed_at_any_stage_the_users_words_are_there_once(server, tmp_path, wait):
+    server.enqueue(says("slow reply", delay_seconds=1.0))
+    code = "from assistant.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "--data-dir", str(tmp_path), "ask", "I live in Lyon."],
+        env={**os.environ, **environment(server), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    file = tmp_path / "people" / "me.db"
+    give_up = time.monotonic() + 60
+    while not file.exists() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    time.sleep(wait)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    listed = subprocess.run(
+        [sys.executable, "-c", code, "--data-dir", str(tmp_path), "facts", "list", "--json"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listed.stdout.count('"I live in Lyon"') in (0, 1)
+
+
+def test_a_conversation_through_a_pipe(server, tmp_path):
+    server.enqueue(says("Hello."), says("Rome is far."))
+    done = subprocess.run(
+        [sys.executable, "-c", "from assistant.cli import main; main()", "--data-dir", str(tmp_path), "chat"],
+        input="hello\nI live in Rome.\n/facts\n/quit\n",
+        env={**os.environ, **environment(server), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Hello." in done.stdout and "Rome is far." in done.stdout
+    assert "`f1` I live in Rome" in done.stdout
