@@ -74,9 +74,9 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
         gone = [f"“{known.fact}”" for known in preview.facts] + [f"“{line.text}”" for line in preview.statements]
         return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)))
     talk.forgetting = None
-    gone = await talk.memory.facts.forget(fact.id)
+    done = await talk.memory.facts.forget(fact.id)
     if talk.data_dir is not None:
-        scrub(talk.data_dir, [text for known in gone.facts for text in (known.fact, known.quote)])
+        scrub(talk.data_dir, [text for known in done.facts for text in (known.fact, known.quote)])
     talk.context = talk.reply = talk.turn = None  # the last request held it too
     return Answer(text=talk.say("forgotten", id=fact.id))
 
