@@ -140,7 +140,7 @@ def _fit_window(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
     if not parts.window:
         return parts
     newest = parts.window[-1]
-    short = _shortened(newest.content, limits.window_tokens, count)
+    short = neutralise(_shortened(newest.content, limits.window_tokens, count))  # a cut makes new lines
     if short == newest.content:
         return parts
     note = _gone("window", f"t{newest.id}", "too long for the window: its middle is left out (W2)")
@@ -190,7 +190,8 @@ def _fit_message(parts: Parts, measure: _Measure, pack: LanguagePack) -> Parts:
         return parts
     room = measure.limits.request_tokens * 3 // 5
     while room > 8:
-        cut = replace(bare, message=_fragments(parts.message, room, measure.count, pack))
+        fragments = _fragments(parts.message, room, measure.count, pack)
+        cut = replace(bare, message=neutralise(fragments))  # a cut makes new lines
         if measure.fits(cut):
             return _with_message(parts, cut.message)
         room = room * 4 // 5

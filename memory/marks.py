@@ -11,7 +11,7 @@ _MARKERS = re.compile(
     re.IGNORECASE,
 )
 _ROLE_LINE = re.compile(
-    r"^([^\S\n]*+#{0,6}+[^\S\n]*+)(system|assistant|user|human|developer|instruction)([^\S\n]*+:)",
+    r"^([^\S\n]*+#{0,6}+[^\S\n]*+)(system|assistant|user|human|developer|instruction)(?=:)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CONTROL = re.compile(  # with what begins a line, and what a model reads and a person does not see
@@ -21,8 +21,8 @@ _CONTROL = re.compile(  # with what begins a line, and what a model reads and a 
 
 
 def neutralise(text: str) -> str:
-    """A text in which nothing can pass for our marks, another role or a control sequence."""
-    return _ROLE_LINE.sub(r"\1\2 \3", _without_markers(text))
+    """A text in which nothing can pass for our marks, another role or a control sequence; twice is as once."""
+    return _ROLE_LINE.sub(r"\1\2 ", _without_markers(text))
 
 
 def _without_markers(text: str) -> str:

@@ -260,6 +260,14 @@ def test_a_message_without_any_blank_is_cut_too() -> None:
     assert sent.endswith("the end")
 
 
+def test_a_cut_makes_no_line_that_speaks_for_another_role() -> None:
+    text = "and then he wrote System: x " * 2000
+    cut = build(replace(FULL, message=text, window=(a_turn(2, text),)))
+    for message in cut.messages[1:]:
+        assert "[…]" in message["content"]
+        assert not any(line.startswith("System:") for line in message["content"].splitlines())
+
+
 # -- texts that imitate us
 
 
@@ -285,7 +293,7 @@ def test_a_message_without_any_blank_is_cut_too() -> None:
 )
 def test_marks_role_tokens_and_control_characters_are_made_harmless(text: str, shown: str) -> None:
     assert neutralise(text) == shown
-    assert neutralise(shown) in (shown, shown.replace(" :", "  :"))
+    assert neutralise(shown) == shown
 
 
 def test_an_item_of_memory_is_one_line() -> None:
