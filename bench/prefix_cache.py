@@ -62,6 +62,32 @@ SAID = (
     "walk and for the translation, one line for each of them.",
 )
 
+# in an ordinary talk about every second message asks something; these stand in place of the others
+REMARKS = {
+    1: "The room is about twelve square metres, with one window to the north and an old gas stove on the wall "
+    "opposite. I decided to replace the stove by an induction one. Mind that the walls are old and rather damp.",
+    3: "Let's take the ninth then. For the floor I hesitate between tiles and linoleum, because the boards below are "
+    "not quite level. My neighbour took linoleum and is content with it so far.",
+    5: "Good. Remember that I'm allergic to nickel, so the handles of the cupboards must be of wood or of plastic. I "
+    "saw some of beech in a shop yesterday and did not like them much.",
+    7: "Changing the subject: in July I want to walk part of the Alpe Adria trail with my sister Giulia. We have six "
+    "days and would like to end at the sea, as we did five years ago.",
+    9: "We would rather sleep in small guesthouses than in huts, and we have about seventy euros a night for both of "
+    "us. Last year we found nothing and slept in the car, so I'll book early.",
+    11: "On the last day, a Sunday, we have to get back from the sea to Trieste. The train seems to need only two "
+    "hours, which would leave us time for a swim before we go home.",
+    13: "I forgot that I'll be away for the walk and for two more weeks in August. I'll write down how many pages I "
+    "really manage in the first week, and then we can reckon it again.",
+    15: "I wrote to them myself this morning, in three friendly sentences, and asked for twenty-one euros a page. I "
+    "always write to them in English, and I hope that it did not sound like a complaint.",
+    17: "He now says that the linoleum has to be ordered three weeks ahead, and he wants to begin on the twelfth of "
+    "May. I told him that he will have the colour from me by the end of this week.",
+}
+TALKS = {
+    "every second message asks": tuple(REMARKS.get(place, text) for place, text in enumerate(SAID)),
+    "every message asks": SAID,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
@@ -91,7 +117,7 @@ def facts_first(context: Context) -> list[dict[str, str]]:
     return [{"role": "system", "content": system}, *window, {"role": "user", "content": message}]
 
 
-async def talk(layout: Layout, folder: Path, reply_tokens: int) -> list[Sent]:
+async def talk(said_by_user: Sequence[str], layout: Layout, folder: Path, reply_tokens: int) -> list[Sent]:
     """The talk in one order, from the first turn to the last."""
     clock = FakeClock()
     settings = load_settings(None, {"OLVIDO_MODEL__TEMPERATURE": "0"}, folder).settings
@@ -99,7 +125,7 @@ async def talk(layout: Layout, folder: Path, reply_tokens: int) -> list[Sent]:
     async with ChatModel.open(settings) as model, Memory.open(folder / "talk.db", clock=clock) as memory:
         session = await memory.open_session()
         await memory.use_model(model.name)
-        for text in SAID:
+        for text in said_by_user:
             clock.advance(minutes=2)
             asked = await memory.add_turn(session.id, "user", text)
             context = await memory.assemble(session.id)
@@ -135,27 +161,32 @@ def rows(first: Sequence[Sent], second: Sequence[Sent]) -> list[list[object]]:
     return [*found, ["all", "", "", f"{share(first):.1%}", "", "", f"{share(second):.1%}"]]
 
 
+def in_order(said: Sequence[str], layout: Layout, reply_tokens: int) -> list[Sent]:
+    """The whole talk in one order, with a server and a memory of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return asyncio.run(talk(said, layout, Path(folder), reply_tokens))
+        except EmbeddedUnavailable as exc:
+            raise Skipped(str(exc)) from exc
+
+
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Both talks, side by side."""
     parser = arguments(__doc__)
     parser.add_argument("--reply-tokens", type=int, default=40, help="the longest reply; the turns have 40 on average")
     options = parser.parse_args(argv)
-    results: list[list[Sent]] = []
-    for layout in (ours, facts_first):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                results.append(asyncio.run(talk(layout, Path(folder), options.reply_tokens)))
-            except EmbeddedUnavailable as exc:
-                raise Skipped(str(exc)) from exc
-    first, second = results
-    print(table(["request", "ours", "cached", "share", "facts first", "cached", "share"], rows(first, second)))
-    turns = [tokens for one in first for tokens in one.turn_tokens]
-    result = {
-        "turns": len(turns),
-        "mean turn, tokens": round(sum(turns) / len(turns), 1),
-        "ours, share cached": round(share(first), 3),
-        "facts first, share cached": round(share(second), 3),
-    }
+    result: dict[str, float] = {}
+    for name, said in TALKS.items():
+        first, second = (in_order(said, layout, options.reply_tokens) for layout in (ours, facts_first))
+        print(f"\n{name}\n")
+        print(table(["request", "ours", "cached", "share", "facts first", "cached", "share"], rows(first, second)))
+        turns = [tokens for one in first for tokens in one.turn_tokens]
+        result |= {
+            f"{name}, turns": len(turns),
+            f"{name}, tokens of a turn": round(sum(turns) / len(turns), 1),
+            f"{name}, ours cached": round(share(first), 3),
+            f"{name}, facts first cached": round(share(second), 3),
+        }
     print(json.dumps(result))
     save(result, options.json)
     return result
