@@ -93,7 +93,7 @@ async def _in_terminal(talk: Talk, history: Path, background: Background, greeti
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(greeting)
+    console.print(greeting, markup=False)
     prompt = _prompt(talk, history)
     while True:
         try:
@@ -101,7 +101,7 @@ async def _in_terminal(talk: Talk, history: Path, background: Background, greeti
         except KeyboardInterrupt:
             continue
         except EOFError:
-            console.print(talk.say("goodbye"))
+            console.print(talk.say("goodbye"), markup=False)
             return
         if not text.strip():
             continue
@@ -125,7 +125,7 @@ async def _show(console: "Console", talk: Talk, text: str) -> None:
         try:
             await task
         except asyncio.CancelledError:
-            console.print(talk.say("stopped"), style="dim")
+            console.print(talk.say("stopped"), style="dim", markup=False)
 
 
 class _interrupting:

@@ -15,13 +15,8 @@ from memory.tokens import count_tokens, cut_to_tokens
 from memory.values import Turn
 
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+(?:['’.-][^\W_\u3400-\u9fff]+)*|[^\w\s]")
-_REPEATED, _BY_USER, _IN_OPENING, _NAMED, _NEARNESS = (
-    0.12,
-    0.05,
-    0.3,
-    0.25,
-    0.5,
-)  # what makes a phrase stand for a segment
+# what makes a phrase stand for a segment
+_REPEATED, _BY_USER, _IN_OPENING, _NAMED, _NEARNESS, _LONGER = 0.12, 0.05, 0.3, 0.25, 0.5, 0.1
 _ELISION = re.compile(r"\b((?:d?all|dell|nell|sull|quest|quell|un|l|d|c)['’])(?=\w)", re.IGNORECASE)
 _EDGES = " \t\n,;:.!?¿¡。，；：！？、-–—()（）\"'“”…"
 
@@ -91,10 +86,11 @@ def _candidates(turns: Sequence[Turn], pack: LanguagePack) -> dict[str, float]:
         for phrase in _runs(turn.content[:4000], skipped, pack):
             here = [counts[stem] for stem in stems(phrase, pack)] or [1]
             often = whole.count(fold(phrase)) if pack.script == "han" else sum(here) / len(here)
-            if pack.script == "han" and often < 2 and len(phrase) > 2:
+            if pack.script == "han" and often < 2 and len(phrase) > 2 and not phrase.isascii():
                 continue  # without spaces only repetition tells where a word ends
             score = _REPEATED * min(often - 1, 4) + (_BY_USER if turn.role == "user" else 0.0)
             score += _IN_OPENING if phrase in opening else 0.0
+            score += _LONGER * (len(phrase) - 2) if pack.script == "han" else 0.0  # of a word and its half the word
             score += _NAMED if pack.is_named(text, phrase) else 0.0
             found[phrase] = max(found.get(phrase, 0.0), score)
     return found
@@ -110,7 +106,10 @@ def _runs(text: str, skipped: frozenset[str], pack: LanguagePack) -> list[str]:
     runs: list[str] = []
     words: list[str] = []
     for token in [*_tokens(text), "."]:
-        if not re.match(r"\w", token) or fold(token) in skipped or (token.isdigit() and not words):
+        if pack.script == "han" and re.match(r"[A-Za-z]", token) and len(token) > 1:
+            runs.extend([*_pieces(words, pack), token])  # a foreign word among characters stands for itself
+            words = []
+        elif not re.match(r"\w", token) or fold(token) in skipped or (token.isdigit() and not words):
             runs.extend(_pieces(words, pack))
             words = []
         else:

@@ -3,6 +3,7 @@
 Each command lives in a file of its own and imports what it needs inside its functions: ``olvido --help`` stays fast.
 """
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -96,6 +97,12 @@ def main() -> None:
                 sys.stdout.flush()  # here, where a reader that went away can still be dealt with
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as exc:
+        if exc.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        typer.echo("The disk is full: the output could not be written.", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assistant.cli.options import load, options_of
+from assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from assistant.settings import LoadedSettings
@@ -19,6 +20,8 @@ def chat(ctx: typer.Context) -> None:
 
 def ask(ctx: typer.Context, message: Annotated[list[str], typer.Argument(help="What to say.")]) -> None:
     """Say one thing and read the answer."""
+    if not " ".join(message).strip():
+        raise AssistantError('There is nothing to answer. Say something: olvido ask "..."')
     if not asyncio.run(_ask(_loaded(ctx), " ".join(message))):
         raise typer.Exit(1)
 

@@ -47,6 +47,11 @@ def is_there(loaded: "LoadedSettings") -> bool:
     """Whether the owner has a memory."""
     from assistant.people import person_file
 
+    folder = loaded.settings.data_dir
+    if folder.exists() and not folder.is_dir():
+        raise AssistantError(
+            f"{folder} is not a folder. Name the folder where everything is stored: data_dir, or --data-dir."
+        )
     return person_file(loaded.settings).exists()
 
 
