@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memory import Memory
     from memory.language import LanguagePack
     from memory.ports import Clock
+    from memory.summarise import Summariser
 
 
 def person_file(settings: "Settings", owner: str | None = None) -> Path:
@@ -54,7 +55,11 @@ def languages_folder(loaded: "LoadedSettings") -> Path | None:
 
 @asynccontextmanager
 async def open_memory(
-    loaded: "LoadedSettings", *, owner: str | None = None, clock: "Clock | None" = None
+    loaded: "LoadedSettings",
+    *,
+    owner: str | None = None,
+    clock: "Clock | None" = None,
+    summariser: "Summariser | None" = None,
 ) -> "AsyncIterator[Memory]":
     """The memory of a person, the owner by default; its file is created if need be."""
     from memory import Memory
@@ -68,6 +73,7 @@ async def open_memory(
             clock=clock or system_clock,
             timezone=settings.timezone,
             embedder=embedder,
+            summariser=summariser,
             packs=language_packs(loaded),
             limits=settings.limits,
         ) as memory:

@@ -13,6 +13,8 @@ from assistant.reply import Reply
 from assistant.talk import Talk
 from memory.values import Context, Turn
 
+_MOST_RECOUNTS = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
@@ -100,8 +102,20 @@ async def assemble(talk: Talk) -> Context:
     if talk.private is not None:
         talk.context = private_context(talk)
     else:
-        talk.context = await talk.memory.assemble(talk.session.id)
+        talk.context = await _within_the_models_own_count(talk)
     return talk.context
+
+
+async def _within_the_models_own_count(talk: Talk) -> Context:
+    """Assembled so that the ceiling holds in the model's own tokens, where the model can be asked (B6)."""
+    context = await talk.memory.assemble(talk.session.id)
+    for _ in range(_MOST_RECOUNTS):
+        counted = await talk.model.count_tokens(context.messages)
+        if counted is None or counted < talk.memory.limits.request_tokens:
+            break
+        await talk.memory.calibrate_provider(talk.model.name, context.provider_tokens, counted)
+        context = await talk.memory.assemble(talk.session.id)
+    return context
 
 
 async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
@@ -117,6 +131,8 @@ async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
     finally:
         if talk.reply is None and "".join(pieces).strip():
             talk.reply = Reply(text="".join(pieces), finish_reason="stopped", model=talk.model.name)
+    for note in talk.reply.notes if talk.reply else ():
+        yield Said(text=note, kind="notice")
     if talk.reply and talk.reply.finish_reason in ("length", "cut"):
         yield Said(text=talk.say("cut_off"), kind="notice")
 

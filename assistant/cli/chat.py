@@ -38,10 +38,14 @@ async def _chat(loaded: "LoadedSettings") -> None:
     from assistant.model import ChatModel
     from assistant.people import open_memory
     from assistant.repl import converse
+    from assistant.summariser import summariser_for
     from assistant.talk import open_talk
     from assistant.traces import history_file
 
-    async with open_memory(loaded) as memory, ChatModel.open(loaded.settings, progress=_progress) as model:
+    async with (
+        ChatModel.open(loaded.settings, progress=_progress) as model,
+        open_memory(loaded, summariser=summariser_for(model)) as memory,
+    ):
         talk = await open_talk(
             memory, model, "repl", "me", language=_language(loaded), data_dir=loaded.settings.data_dir
         )
@@ -53,10 +57,14 @@ async def _ask(loaded: "LoadedSettings", message: str) -> bool:
     from assistant.model import ChatModel
     from assistant.people import open_memory
     from assistant.repl import say_plainly
+    from assistant.summariser import summariser_for
     from assistant.talk import open_talk
     from assistant.turn import take_turn
 
-    async with open_memory(loaded) as memory, ChatModel.open(loaded.settings, progress=_progress) as model:
+    async with (
+        ChatModel.open(loaded.settings, progress=_progress) as model,
+        open_memory(loaded, summariser=summariser_for(model)) as memory,
+    ):
         talk = await open_talk(
             memory, model, "repl", "me", language=_language(loaded), data_dir=loaded.settings.data_dir
         )
