@@ -34,11 +34,9 @@ class Limits:
     query_embedding_ttl_seconds: int = rule("C4", 86_400, "How long the embedding of a query is kept, in seconds.")
     query_embeddings_held: int = rule("C4", 512, "Query embeddings held in memory until they are written, a count.")
     same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
-    shift_similarity: float = rule("T1", 0.4, "Calibrated similarity below which the topic has changed, 0 to 1.")
     looked_at_characters: int = rule(
         "5", 8_000, "Of a longer message only its beginning and end are compared and searched with, in characters."
     )
-    language_certainty: float = rule("2", 0.7, "Certainty below which a message keeps the chat's language, 0 to 1.")
 
     # Facts
     fact_explicit_only_days: int = rule(
@@ -56,9 +54,6 @@ class Limits:
         "F8", 0.6, "Calibrated similarity a fact needs with the message unless its words or domain match, 0 to 1."
     )
     fact_domain_relevance: float = rule("F8", 0.4, "The same for a fact of the message's domain, 0 to 1.")
-    fact_same_similarity: float = rule(
-        "F6", 0.85, "Calibrated similarity above which a fact is mentioned again, 0 to 1."
-    )
     fact_repeat_turns: int = rule(
         "F9", 3, "A fact whose words are in this many last turns sent is not repeated, a count."
     )
@@ -108,7 +103,6 @@ class Limits:
     aggressive_tokens: int = rule("B2", 3000, "Above this the request is compressed aggressively, in tokens.")
     recall_tokens: int = rule("B5", 2000, "Recalled items in a request, in tokens.")
     item_tokens: int = rule("3", 120, "One item of memory in a request, in tokens.")
-    tool_result_tokens: int = rule("B5", 300, "Pending tool results, in tokens.")
     message_overhead_tokens: int = rule("3", 3, "What a message costs beside its text, in tokens.")
     request_overhead_tokens: int = rule("3", 3, "What a request costs beside its messages, in tokens.")
     provider_factor: float = rule("B6", 1.3, "The model's own tokens per cl100k token until it was measured, a ratio.")

@@ -156,6 +156,7 @@ async def test_an_empty_file_is_a_new_memory(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT))
     await make(path)
     await open_and_close(path)
+    assert len(content(path)) > 0
 
 
 async def test_a_first_opening_killed_before_it_wrote_is_a_new_memory(path: Path) -> None:
