@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 
 from memory.calibrate import Calibrator
 from memory.database import Database
@@ -48,6 +49,7 @@ class Conversation:
         facts: Facts,
         packs: Mapping[str, LanguagePack],
         clock: Clock,
+        zone: tzinfo,
         limits: Limits,
         count: TokenCounter,
     ) -> None:
@@ -57,6 +59,7 @@ class Conversation:
         self._facts = facts
         self._packs = packs
         self._clock = clock
+        self._zone = zone
         self._limits = limits
         self._count = count
         self._windows: dict[int, tuple[int, list[Turn]]] = {}
@@ -105,6 +108,8 @@ class Conversation:
                 semantic_continuity=flow.continuity,
                 topic_shift=flow.shift,
             )
+            if role == "user":
+                await context_rows.use_day(tx, now.astimezone(self._zone).date().isoformat())
             if role == "user" and spoken != language:
                 await rows.set_session_language(tx, session_id, spoken)
             window = await rows.window(tx, session_id)

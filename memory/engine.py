@@ -14,6 +14,7 @@ from memory.conversation import Conversation
 from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
 from memory.facts import Facts
+from memory.fading import Fading
 from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
@@ -62,7 +63,9 @@ class Memory:
             limits=limits,
             count=count,
         )
-        self._recall = Recall(database=database, index=index, packs=packs, clock=clock, limits=limits)
+        self._recall = Recall(
+            database=database, index=index, packs=packs, clock=clock, zone=self.timezone, limits=limits
+        )
         self._conversation = Conversation(
             database=database,
             index=index,
@@ -70,6 +73,7 @@ class Memory:
             facts=self.facts,
             packs=packs,
             clock=clock,
+            zone=self.timezone,
             limits=limits,
             count=count,
         )
@@ -91,8 +95,11 @@ class Memory:
             extractive=ExtractiveSummariser(embedded, packs),
             packs=packs,
             clock=clock,
+            zone=self.timezone,
             limits=limits,
         )
+
+        self._fading = Fading(database=database, index=index, limits=limits)
 
     @classmethod
     @asynccontextmanager
@@ -142,6 +149,7 @@ class Memory:
     async def run_pending(self) -> int:
         """Does all the work that is owed: compresses what left the window. Returns how many segments."""
         done = await self._compressor.run()
+        await self._fading.run()
         await self.index.keep_queries()
         return done
 

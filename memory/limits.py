@@ -54,6 +54,7 @@ class Limits:
         "F8", 0.6, "Calibrated similarity a fact needs with the message unless its words or domain match, 0 to 1."
     )
     fact_domain_relevance: float = rule("F8", 0.4, "The same for a fact of the message's domain, 0 to 1.")
+    fact_advice_relevance: float = rule("F8", 0.05, "The same for a preference when advice is asked for, 0 to 1.")
     fact_repeat_turns: int = rule(
         "F9", 3, "A fact whose words are in this many last turns sent is not repeated, a count."
     )
@@ -98,6 +99,12 @@ class Limits:
         "M1", 20_000, "Of a longer message only its beginning and end become statements, in characters."
     )
 
+    statement_worth: float = rule("M1", 0.315, "Estimated worth below which a sentence is not kept, 0 to 1.")
+    statement_tokens: int = rule("M1", 60, "Sentences of one turn are kept together up to this length, in tokens.")
+    statement_unread_days: int = rule(
+        "M2", 365, "A statement unread for more days of use is dropped, in days on which the assistant was used."
+    )
+
     # Budget
     request_tokens: int = rule("B1", 4000, "A whole request stays below this, in tokens.")
     aggressive_tokens: int = rule("B2", 3000, "Above this the request is compressed aggressively, in tokens.")
@@ -110,8 +117,26 @@ class Limits:
     provider_fall: float = rule("B6", 0.2, "How much of the way down one measurement lowers that ratio, 0 to 1.")
 
     # Recall
-    recall_candidates: int = rule("M2", 60, "Lines looked at by each way of searching, a count.")
+    recall_candidates: int = rule("M2", 200, "Lines looked at by each way of searching, a count.")
+    recall_context_weight: float = rule("M2", 0.3, "What a word said around a line counts beside one of its own.")
+    recall_meaning_weight: float = rule("M2", 0.5, "What nearness in meaning counts beside shared words.")
+    recall_speaker_weight: float = rule("M2", 2.0, "Factor for lines of the one speaker the question names.")
+    recall_own_weight: float = rule("M2", 1.2, "Factor for the user's own lines when they ask about themselves.")
+    recall_answer_weight: float = rule("M2", 1.5, "Factor for the assistant's lines when they are asked for.")
+    recall_opinion_weight: float = rule("M2", 1.5, "Factor for the user's opinions when advice is asked for.")
+    recall_session_weight: float = rule("M2", 0.6, "What the best lines of the same session add to a line.")
+    recall_neighbour_weight: float = rule("M2", 0.15, "What the better of the turns before and after adds to a line.")
+    recall_entity_weight: float = rule("M2", 0.1, "What a name of the question adds to a line that has it.")
+    recall_time_factor: float = rule("M2", 1.5, "Factor for lines of the days the question names.")
+    recall_recency_weight: float = rule("M2", 0.05, "What the newest line has before the oldest, other things equal.")
+    recall_newest_weight: float = rule("M2", 0.25, "The same when the question asks how things stand now.")
+    recall_recency_days: int = rule("M2", 90, "After so many days a line has lost most of that, in days.")
+    recall_fading_weight: float = rule("M2", 0.1, "What a line loses that nobody reads until it is dropped, 0 to 1.")
     recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")
-    recall_rank_offset: int = rule(
-        "M2", 60, "Evens out the weight of the first ranks when rankings are fused, a count."
+    recall_floor: float = rule(
+        "B5", 0.3, "Share of its words a question not about the past must find in a line to recall any, 0 to 1."
     )
+    recall_evidence: float = rule(
+        "B5", 0.12, "Share of the best line's score below which a line is no evidence any more, 0 to 1."
+    )
+    recall_ordinary_evidence: float = rule("B5", 0.5, "The same when nothing was asked about the past, 0 to 1.")

@@ -149,6 +149,9 @@ class Statement:
     language: str
     entities: tuple[str, ...]
     at: datetime
+    context: tuple[str, ...] = ()  # stems of what was said around it: it is found by them, they are never shown
+    gist: bytes = b""  # equal for lines that say the same (M3)
+    read_on: int = 0  # the last day of use on which it was stored or read (M2)
 
 
 Section = Literal["static", "tools", "summaries", "window", "recalled", "facts", "message"]

@@ -5,9 +5,10 @@ built beside the active one, which stays in force until the new one is complete.
 """
 
 import hashlib
+import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -33,6 +34,7 @@ class Entry:
     text: str
     language: str
     at: datetime
+    context: Sequence[str] = ()  # stems of what was said around it, by which it is found as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,10 @@ class Index:
             )
             row = written.lastrowid
             stemmed = stems(entry.text, self._packs.get(entry.language))
-            await tx.execute("INSERT INTO entries_fts (rowid, stems) VALUES (?, ?)", (row, " ".join(stemmed)))
+            await tx.execute(
+                "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)",
+                (row, " ".join(stemmed), " ".join(entry.context)),
+            )
             if prepared.generation is not None and prepared.generation == still_active:
                 table = Generation(id=prepared.generation, model="", dimension=0).table
                 vector = prepared.vectors[number].tobytes()
@@ -170,12 +175,20 @@ class Index:
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
         marks = ", ".join("?" * len(kinds))
         rows = await (view or self._database).fetch_all(
-            "SELECT e.kind, e.ref, bm25(entries_fts) AS rank "
+            "SELECT e.kind, e.ref, bm25(entries_fts, 1.0, ?) AS rank "
             "FROM entries_fts JOIN entries e ON e.id = entries_fts.rowid "
             f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}) ORDER BY rank, e.id LIMIT ?",
-            (match, *kinds, limit),
+            (self._limits.recall_context_weight, match, *kinds, limit),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+
+    async def said(self, words: Iterable[str]) -> tuple[dict[str, int], int]:
+        """In how many entries each stem occurs, and how many entries there are."""
+        wanted = json.dumps(sorted(words), ensure_ascii=False)
+        rows = await self._database.fetch_all(
+            "SELECT term, doc FROM entries_vocabulary WHERE term IN (SELECT value FROM json_each(?))", (wanted,)
+        )
+        return {row["term"]: row["doc"] for row in rows}, await self._count()
 
     async def by_meaning(
         self, vector: Vectors | None, kinds: Sequence[str], limit: int, view: View | Database | None = None
