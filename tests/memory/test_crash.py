@@ -68,6 +68,7 @@ async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(path: Pat
 
 
 async def test_damage_found_after_a_kill_leaves_the_file_and_its_log_as_they_were(path: Path) -> None:
+    await open_and_close(path)  # so that the schema is in the file, and not only in its log
     write_until_killed(path, 0.1)
     log = path.with_name("ana.db-wal")
     overwrite_page(path, 1)
