@@ -4,6 +4,7 @@ Only the sixteen colours of the terminal and no backgrounds, so that everything 
 """
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from typing import ClassVar
@@ -62,8 +63,12 @@ _ENTRY = re.compile(r"(- `(?P<id>[^`]+)`|  -) (?P<text>.*)")
 
 
 def terminal() -> Console:
-    """The screen, with our colours; NO_COLOR is respected."""
-    return Console(theme=_THEME, highlight=False)
+    """The screen, with our colours; NO_COLOR is respected.
+
+    The size is the terminal's own: COLUMNS and LINES may be those of another one.
+    """
+    environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return Console(theme=_THEME, highlight=False, _environ=environ)
 
 
 class _Heading(Heading):

@@ -193,7 +193,8 @@ def test_a_reply_longer_than_the_screen_is_shown_once(server, tmp_path):
     paragraphs = [f"Paragraph {number} of some words." for number in range(1, 11)]
     text = "\n".join(lines) + "\n\n" + "\n\n".join(paragraphs)
     server.enqueue(ChatReply(pieces=tuple(re.findall(r"\S+\s*", text)), pause_seconds=0.01))
-    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server), rows=12) as terminal:
+    environ = {**scripted(server), "LINES": "50", "COLUMNS": "200"}  # of another terminal
+    with Terminal(["--data-dir", str(tmp_path), "chat"], environ, rows=12) as terminal:
         opened(terminal)
         shown = say(terminal, "Count.")
         for number in range(1, 31):
