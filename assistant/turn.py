@@ -22,6 +22,8 @@ class Said:
 
     text: str
     kind: Literal["piece", "notice", "command", "error"]
+    saved: bool = False  # a notice that something is really stored
+    verbatim: bool = False  # what a command says, to be copied: no Markdown
 
 
 async def take_turn(talk: Talk, text: str) -> AsyncIterator[Said]:
@@ -60,7 +62,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
     """A /command is answered here; only /retry reaches the model."""
     result = await answer_command(talk, text)
     if result.text:
-        yield Said(text=result.text, kind="command")
+        yield Said(text=result.text, kind="command", verbatim=result.verbatim)
     if result.ask_again:
         async for said in answer(talk):
             yield said
@@ -74,7 +76,8 @@ async def receive(talk: Talk, text: str) -> None:
         talk.turn = None
         return
     talk.turn = await talk.memory.add_turn(talk.session.id, "user", text, talk.speaker)
-    talk.language = talk.turn.language
+    if talk.follows:
+        talk.language = talk.turn.language
 
 
 def notices(talk: Talk) -> Iterator[Said]:
@@ -86,7 +89,7 @@ def notices(talk: Talk) -> Iterator[Said]:
     for fact in turn.learned:
         before = replaced.get(fact.id)
         key, values = ("updated", {"before": before.fact}) if before else ("saved_undo", {})
-        yield Said(text=talk.say(key, id=fact.id, fact=fact.fact, **values), kind="notice")
+        yield Said(text=talk.say(key, id=fact.id, fact=fact.fact, **values), kind="notice", saved=True)
     for new, old in turn.unclear:
         yield Said(text=talk.say("unclear", fact=new.fact, before=old.fact), kind="notice")
     for fact in turn.stale:
@@ -98,24 +101,20 @@ def notices(talk: Talk) -> Iterator[Said]:
 
 
 async def assemble(talk: Talk) -> Context:
-    """The request for the message, under the budget."""
-    if talk.private is not None:
-        talk.context = private_context(talk)
-    else:
-        talk.context = await _within_the_models_own_count(talk)
-    return talk.context
-
-
-async def _within_the_models_own_count(talk: Talk) -> Context:
-    """Assembled so that the ceiling holds in the model's own tokens, where the model can be asked (B6)."""
-    context = await talk.memory.assemble(talk.session.id)
+    """The request for the message, under the budget: also in the model's own tokens, where it can be asked (B6)."""
+    context = await _assembled(talk)
     for _ in range(_MOST_RECOUNTS):
         counted = await talk.model.count_tokens(context.messages)
         if counted is None or counted < talk.memory.limits.request_tokens:
             break
         await talk.memory.calibrate_provider(talk.model.name, context.provider_tokens, counted)
-        context = await talk.memory.assemble(talk.session.id)
+        context = await _assembled(talk)
+    talk.context = context
     return context
+
+
+async def _assembled(talk: Talk) -> Context:
+    return private_context(talk) if talk.private is not None else await talk.memory.assemble(talk.session.id)
 
 
 async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:

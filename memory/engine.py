@@ -188,6 +188,11 @@ class Memory:
         """A model made `used` tokens of a request whose `provider_tokens` were `estimated`; kept for good (B6)."""
         await self._providers.observe(model, estimated, used)
 
+    @property
+    def provider_factor(self) -> float:
+        """How many tokens of the model in use one of ours is, as far as is known (B6)."""
+        return self._contexts.factor
+
     async def similarity(self, first: str, second: str) -> float:
         """How alike two texts are, calibrated: above 0.85 they say the same, below 0.4 they are unrelated."""
         return await self.calibrator.similarity(first, second)

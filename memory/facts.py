@@ -186,6 +186,8 @@ class Facts:
         """Reverts the last thing done to a fact (None: to any); returns the facts as they are now."""
         batch = await rows.last_batch(self._database, fact_id)
         if batch is None:
+            if fact_id is not None:
+                await self.history(fact_id)  # raises for one that never was
             raise NotFound(
                 f"There is nothing to undo{f' for {fact_id}' if fact_id else ''}. What was forgotten cannot come back."
             )

@@ -167,6 +167,7 @@ class Item:
     rank: int
     why: str
     tokens: int
+    at: datetime | None = None  # when it was said, or last confirmed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

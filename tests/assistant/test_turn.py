@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import pysqlite3
 import pytest
 
 from assistant.model import ChatModel
@@ -18,6 +19,7 @@ from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, fails, says
 from assistant.turn import Said, take_turn
 from memory import Memory
+from memory.testing import start_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -173,6 +175,61 @@ def test_killed_once_the_model_was_asked_the_users_words_are_there_once(server, 
         check=True,
     )
     assert [fact["fact"] for fact in json.loads(listed.stdout)] == ["I live in Lyon"]
+
+
+_KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from assistant.model import ChatModel
+from assistant.settings import load_settings
+from assistant.talk import open_talk
+from assistant.turn import take_turn
+from memory import Memory
+
+folder, stage = Path(sys.argv[1]), sys.argv[2]
+
+def kill(reached):
+    if reached == stage:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Stages(dict):  # each stage is written here when it ends
+    def __setitem__(self, name, seconds):
+        kill(name)
+
+async def main():
+    settings = load_settings(None, os.environ, folder).settings
+    async with Memory.open(folder / "me.db") as memory, ChatModel.open(settings) as model:
+        talk = await open_talk(memory, model, "repl", "me")
+        talk.stages = Stages()
+        async for said in take_turn(talk, "I live in Lyon."):
+            kill("saved" if said.saved else said.kind)
+        kill("end")
+        await memory.run_pending()
+        kill("pending")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("stage", ["receive", "saved", "assemble", "piece", "ask", "keep", "end", "pending"])
+async def test_killed_at_any_stage_of_a_turn_the_users_words_are_there_once(server, talking, tmp_path, stage):
+    """DESIGN section 2: stored durably before anything else can fail; a restart neither loses nor doubles them."""
+    killed = start_python(_KILLED, tmp_path, stage, **environment(server), OLVIDO_MODEL__SUMMARIES="extracted")
+    _, errors = killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL, errors
+    with closing(pysqlite3.connect(tmp_path / "me.db")) as connection:
+        stored = [content for (content,) in connection.execute("SELECT content FROM turns ORDER BY id")]
+    replied = ["All right."] if stage in ("keep", "end", "pending") else []
+    assert stored == ["I live in Lyon.", *replied]
+    async with talking() as talk:
+        assert [fact.fact for fact in await talk.memory.facts.list(None)] == ["I live in Lyon"]
+        assert text_of(await say(talk, "Good morning!"), "piece") == "All right."  # and the talk goes on
+        await talk.memory.run_pending()  # the closed session is compressed, once
+        assert [fact.fact for fact in await talk.memory.facts.list(None)] == ["I live in Lyon"]
+        found = [
+            hit.text for hit in await talk.memory.recall("Lyon") if hit.kind != "fact" and "live in Lyon" in hit.text
+        ]
+        assert len(found) == 1
 
 
 def test_a_conversation_through_a_pipe(server, tmp_path):
