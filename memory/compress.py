@@ -9,9 +9,13 @@ from datetime import tzinfo
 from memory.database import Database, Transaction
 from memory.language import LanguagePack
 from memory.limits import Limits
+from memory.outcomes import Signals, signals_of
 from memory.ports import Clock
+from memory.secrets import find_secret
+from memory.signals import sentences
 from memory.statements import Setting, said_by, statements_of, words_in
 from memory.stores import context as rows
+from memory.stores import episodes as episode_rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Entry, Index
 from memory.summarise import Notes, Summariser, render
@@ -21,6 +25,7 @@ from memory.window import closing
 
 _LOG = logging.getLogger(__name__)
 _TOPIC_WORDS = 12
+_CUT = "[…]"
 
 
 class Compressor:
@@ -68,6 +73,7 @@ class Compressor:
         spoken = [self._bounded(turn, segment.language) for turn in turns if turn.content.strip()]
         statements = await self._statements(segment, spoken)
         summary = await self._summary(spoken, segment.language) if spoken else None
+        signals = await self._signals(segment, spoken)
         texts = [said_by(statement) for statement in statements] + ([summary.rendered] if summary else [])
         prepared = await self._index.prepare(texts)
         async with self._database.transaction() as tx:
@@ -76,7 +82,9 @@ class Compressor:
                 return False
             entries = [_statement_entry(await self._stored(tx, statement)) for statement in statements]
             if summary:
-                entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary)))
+                entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary, signals.dumps())))
+            if spoken and self._limits.episode_trace_days > 0:
+                await episode_rows.insert_trace(tx, segment, [_without_secrets(turn) for turn in turns])
             await self._index.add(tx, entries, prepared)
             await rows.finish(tx, segment, self._clock())
         return True
@@ -94,6 +102,13 @@ class Compressor:
             before = " ".join(one.text for one in kept)
         setting = Setting(said=said, lines=lines, before=before, after=after)
         return await asyncio.to_thread(statements_of, turns, setting, self._packs, self._limits, self._zone)
+
+    async def _signals(self, segment: rows.Segment, turns: Sequence[Turn]) -> Signals:
+        """How a segment went (E1): what it takes to tell is gone with its words."""
+        after = await episode_rows.turn_after(self._database, segment.session_id, segment.last_turn)
+        turned = after is not None and after["role"] == "user" and bool(after["topic_shift"])
+        then = after["content"][: self._limits.looked_at_characters] if after and turned else ""
+        return await asyncio.to_thread(signals_of, turns, self._packs, then)
 
     async def _stored(self, tx: Transaction, statement: Statement) -> Statement:
         """The row of a statement; one that says the same is said again, not stored twice (M3)."""
@@ -127,6 +142,15 @@ class Compressor:
             return notes
         _LOG.warning("the summariser answered with something that is no summary; the extractive one takes its place")
         return None
+
+
+def _without_secrets(turn: Turn) -> Turn:
+    """A turn as it may be kept: credentials are not."""
+    content = turn.content
+    if find_secret(content):
+        for sentence in sentences(content):
+            content = content.replace(sentence, _CUT) if find_secret(sentence) else content
+    return replace(turn, content=_CUT if find_secret(content) else content)
 
 
 def _are_notes(notes: object) -> bool:

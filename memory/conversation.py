@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 
 from memory.calibrate import Calibrator
 from memory.database import Database
@@ -74,6 +74,12 @@ class Conversation:
                 segments = closing(before[1], self._limits)
                 await context_rows.queue(tx, before[0], segments, self._clock())
             return await rows.open_session(tx, channel, chat, language, self._clock())
+
+    async def close_idle(self, idle: timedelta) -> int:
+        """Closes sessions in which nothing was said for so long; returns how many."""
+        now = self._clock()
+        async with self._database.transaction() as tx:
+            return await rows.close_idle(tx, now - idle, now)
 
     async def add_turn(
         self, session_id: int, role: Role, content: str, speaker: str | None, used: Sequence[tuple[str, str]]

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -13,6 +13,8 @@ from memory.context import Contexts
 from memory.conversation import Conversation
 from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
+from memory.episode_life import EpisodeLife
+from memory.episodes import Episodes
 from memory.facts import Facts
 from memory.fading import Fading
 from memory.language import LanguagePack, detect, load_packs
@@ -63,8 +65,17 @@ class Memory:
             limits=limits,
             count=count,
         )
+        self.episodes = Episodes(
+            database=database, index=index, calibrator=calibrator, packs=packs, clock=clock, limits=limits
+        )
         self._recall = Recall(
-            database=database, index=index, packs=packs, clock=clock, zone=self.timezone, limits=limits
+            database=database,
+            index=index,
+            episodes=self.episodes,
+            packs=packs,
+            clock=clock,
+            zone=self.timezone,
+            limits=limits,
         )
         self._conversation = Conversation(
             database=database,
@@ -98,7 +109,15 @@ class Memory:
             zone=self.timezone,
             limits=limits,
         )
-
+        self._episode_life = EpisodeLife(
+            database=database,
+            index=index,
+            calibrator=calibrator,
+            episodes=self.episodes,
+            packs=packs,
+            clock=clock,
+            limits=limits,
+        )
         self._fading = Fading(database=database, index=index, limits=limits)
 
     @classmethod
@@ -147,11 +166,19 @@ class Memory:
         return await self._contexts.assemble(session_id, recall_tokens, tools)
 
     async def run_pending(self) -> int:
-        """Does all the work that is owed: compresses what left the window. Returns how many segments."""
+        """Does all the work that is owed: compresses what left the window, makes episodes, lets things fade.
+
+        Returns how many segments were compressed.
+        """
         done = await self._compressor.run()
         await self._fading.run()
+        await self._episode_life.run()
         await self.index.keep_queries()
         return done
+
+    async def close_idle(self, idle: timedelta) -> int:
+        """Closes sessions in which nothing was said for so long: `run_pending` makes episodes of them (E1)."""
+        return await self._conversation.close_idle(idle)
 
     async def recall(
         self,

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.database import Database, View
+from memory.episodes import Episodes, rendered, tags_of
 from memory.errors import NotFound
 from memory.language import LanguagePack, fold, words_of
 from memory.learn import KIND, normalised
 from memory.ports import Clock
 from memory.signals import sentences
 from memory.stores import context as context_rows
+from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Index, stems

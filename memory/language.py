@@ -56,6 +56,8 @@ NOTICES = (
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
 TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "you_said")
+REACTION_KEYS = ("success", "thanks", "partial", "failure")
+TASK_KEYS = ("fix", "plan", "write", "choose", "learn", "find")
 FACT_KEYS = ("openers", "conjunctions", "rules")
 RULE_KINDS = ("signal", "affirms", "instruction", "decision", "declaration", "change")
 BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
@@ -114,6 +116,9 @@ class LanguagePack:
         lacks += [f"times.{key}" for key in TIME_KEYS if not self.times.get(key)]
         topics = self._source.get("topics", {})
         lacks += [f"topics.{key}" for key in TOPIC_KEYS if not topics.get(key)]
+        episodes = self._source.get("episodes", {})
+        lacks += [f"episodes.{key}" for key in (*REACTION_KEYS, "asked") if not episodes.get(key)]
+        lacks += [f"episodes.tasks.{key}" for key in TASK_KEYS if not episodes.get("tasks", {}).get(key)]
         facts = self._source.get("facts", {})
         lacks += [f"facts.{key}" for key in FACT_KEYS if not facts.get(key)]
         lacks += [f"facts.blocks.{key}" for key in BLOCK_KEYS if not facts.get("blocks", {}).get(key)]
@@ -193,6 +198,22 @@ class LanguagePack:
     def you_said(self) -> re.Pattern[str]:
         """How people ask for what the assistant said: what did you suggest."""
         return self._either(self._section("topics").get("you_said", ()))
+
+    @cached_property
+    def reactions(self) -> dict[str, re.Pattern[str]]:
+        """How people say that something worked, worked in part or failed, and how they thank (E1)."""
+        return {key: self._either(self._section("episodes").get(key, ())) for key in REACTION_KEYS}
+
+    @cached_property
+    def task_words(self) -> dict[str, re.Pattern[str]]:
+        """Words that tell what kind of task a conversation is about (E1)."""
+        tasks = self._section("episodes").get("tasks", {})
+        return {key: self._either(tasks.get(key, ())) for key in TASK_KEYS}
+
+    @cached_property
+    def asks_of_episodes(self) -> re.Pattern[str]:
+        """How people ask what was talked about, done or decided together."""
+        return self._either(self._section("episodes").get("asked", ()))
 
     @cached_property
     def domain_words(self) -> dict[str, re.Pattern[str]]:

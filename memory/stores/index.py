@@ -47,6 +47,14 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Among:
+    """The entries a search is confined to: a query for their ids."""
+
+    sql: str
+    parameters: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Vectors made before a transaction, to be stored inside it."""
 
@@ -158,6 +166,24 @@ class Index:
                 await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
             await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
 
+    async def cosines(self, vector: Vectors, kind: str, refs: Sequence[str]) -> dict[str, float]:
+        """How near entries are to a vector, by ref."""
+        generation = await self._active()
+        if generation is None:
+            return {}
+        marks = ", ".join("?" * len(refs))
+        rows = await self._database.fetch_all(
+            f"SELECT e.ref, vec_distance_cosine(v.embedding, ?) AS distance FROM entries e "
+            f"JOIN {generation.table} v ON v.rowid = e.id WHERE e.kind = ? AND e.ref IN ({marks})",
+            (vector.tobytes(), kind, *refs),
+        )
+        return {row["ref"]: 1.0 - row["distance"] for row in rows}
+
+    async def narrow(self, tx: Transaction, kind: str, ref: str, context: Sequence[str]) -> None:
+        """Fewer words around a text: some of them are forgotten."""
+        row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
+        await tx.execute("UPDATE entries_fts SET context = ? WHERE rowid = ?", (" ".join(context), row))
+
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
         self._queries.clear()
@@ -166,7 +192,13 @@ class Index:
     # -- searching
 
     async def by_words(
-        self, query: str, language: str, kinds: Sequence[str], limit: int, view: View | Database | None = None
+        self,
+        query: str,
+        language: str,
+        kinds: Sequence[str],
+        limit: int,
+        view: View | Database | None = None,
+        among: Among | None = None,
     ) -> list[Hit]:
         """Entries that share words with the query, best first; the score is BM25's."""
         words = [word for word in stems(query, self._packs.get(language)) if word.isalnum()]
@@ -177,8 +209,8 @@ class Index:
         rows = await (view or self._database).fetch_all(
             "SELECT e.kind, e.ref, bm25(entries_fts, 1.0, ?) AS rank "
             "FROM entries_fts JOIN entries e ON e.id = entries_fts.rowid "
-            f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}) ORDER BY rank, e.id LIMIT ?",
-            (self._limits.recall_context_weight, match, *kinds, limit),
+            f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}){_within('e.id', among)} ORDER BY rank, e.id LIMIT ?",
+            (self._limits.recall_context_weight, match, *kinds, *(among.parameters if among else ()), limit),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
 
@@ -191,7 +223,12 @@ class Index:
         return {row["term"]: row["doc"] for row in rows}, await self._count()
 
     async def by_meaning(
-        self, vector: Vectors | None, kinds: Sequence[str], limit: int, view: View | Database | None = None
+        self,
+        vector: Vectors | None,
+        kinds: Sequence[str],
+        limit: int,
+        view: View | Database | None = None,
+        among: Among | None = None,
     ) -> list[Hit]:
         """The entries nearest to a query vector; the score is the raw cosine."""
         generation = await self._active()
@@ -200,8 +237,9 @@ class Index:
         marks = ", ".join("?" * len(kinds))
         rows = await (view or self._database).fetch_all(
             f"SELECT e.kind, e.ref, v.distance FROM {generation.table} v JOIN entries e ON e.id = v.rowid "
-            f"WHERE v.embedding MATCH ? AND v.k = ? AND v.kind IN ({marks}) ORDER BY v.distance, e.id",
-            (vector.tobytes(), limit, *kinds),
+            f"WHERE v.embedding MATCH ? AND v.k = ? AND v.kind IN ({marks}){_within('v.rowid', among)} "
+            "ORDER BY v.distance, e.id",
+            (vector.tobytes(), limit, *kinds, *(among.parameters if among else ())),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=1.0 - row["distance"]) for row in rows]
 
@@ -391,6 +429,10 @@ async def embed(embedder: Embedder, texts: Sequence[str], dimension: int | None 
             "Check the model, or choose another one."
         )
     return vectors
+
+
+def _within(column: str, among: Among | None) -> str:
+    return f" AND {column} IN ({among.sql})" if among else ""
 
 
 def _generation(row: Any) -> Generation:

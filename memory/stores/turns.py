@@ -104,6 +104,16 @@ async def open_window(reader: Reader, channel: str, chat: str) -> tuple[int, lis
     return None if session is None else (int(session), await window(reader, int(session)))
 
 
+async def close_idle(tx: Transaction, before: datetime, at: datetime) -> int:
+    """Closes the sessions in which nothing was said since a moment; those without a turn stay open."""
+    closed = await tx.execute(
+        "UPDATE sessions SET closed_at = ? WHERE closed_at IS NULL AND "
+        "(SELECT max(timestamp) FROM turns WHERE session_id = sessions.id) < ?",
+        (at.isoformat(), before.isoformat()),
+    )
+    return closed.rowcount
+
+
 async def closed_windows(reader: Reader) -> list[tuple[int, list[Turn]]]:
     """Closed sessions with turns still in their window: a reply may come in after its session was closed."""
     rows = await reader.fetch_all(  # turns leave oldest first: the newest one tells
