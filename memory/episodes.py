@@ -1,7 +1,7 @@
 """Episodes (E1 to E5): what happened and how it went; finding them in five ways, and all the user can do with them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -429,13 +429,19 @@ class Episodes:
 
     # -- the index
 
-    async def ready(self, episodes: Sequence[Episode]) -> dict[str, tuple[Entry, Prepared]]:
-        """What it takes to make episodes findable, made before the transaction that does so."""
+    async def ready(
+        self, episodes: Sequence[Episode], forgotten: Set[str] = frozenset()
+    ) -> dict[str, tuple[Entry, Prepared]]:
+        """What it takes to make episodes findable, made before the transaction that does so.
+
+        Statements about to be forgotten lend them no words.
+        """
         found = {}
         for one in episodes:
             made = await rows.consolidation(self._database, one.id)
             variations = [line for _, lines in made.variations for line in lines] if made else []
             said = await context_rows.statements_between(self._database, one.session_id, one.first_turn, one.last_turn)
+            said = [line for line in said if line.id not in forgotten]
             entry = entry_of(one, context_of(said, self._packs), variations)
             found[one.id] = (entry, await self._index.prepare([entry.text]))
         return found
@@ -445,8 +451,9 @@ class Episodes:
     ) -> None:
         """Makes episodes findable."""
         for one in episodes:
-            entry, prepared = ready[one.id]
-            await self._index.add(tx, [entry], prepared)
+            if one.id in ready:  # else it came meanwhile
+                entry, prepared = ready[one.id]
+                await self._index.add(tx, [entry], prepared)
 
     async def _one(self, reader: rows.Reader, episode_id: str) -> Episode:
         number = episode_id[1:]
