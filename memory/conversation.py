@@ -13,6 +13,7 @@ from memory.facts import Facts
 from memory.language import LanguagePack, detect, fold, well_formed
 from memory.learn import KIND
 from memory.limits import Limits
+from memory.outcomes import only_reacts
 from memory.ports import Clock, TokenCounter, Vectors
 from memory.signals import extract, is_question
 from memory.similarity import Cuts
@@ -173,7 +174,9 @@ class Conversation:
             return Flow(continuity=None, shift=explicit, explicit=explicit)
         cuts = scale.cuts.get(language, scale.cuts["*"])
         continuity = max(cuts.scale(float(said.vector @ vector)) for said in segment)
-        shift = explicit or self._shifts(Said(text=content, vector=vector), segment, window, pack, cuts)
+        reacts = role == "user" and only_reacts(content, pack)  # "that worked": what it is about was said before
+        new = Said(text=content, vector=vector)
+        shift = explicit or (not reacts and self._shifts(new, segment, window, pack, cuts))
         return Flow(continuity=round(continuity, 4), shift=shift, explicit=explicit)
 
     def _shifts(

@@ -38,6 +38,7 @@ from memory.values import (
 
 KIND = "episode"
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
+_AROUND = 0.7  # what a word said in an episode counts beside one of its summaries
 _CONTEXT_WORDS = 200  # so many words said in an episode it is found by, beside its own
 
 
@@ -244,18 +245,49 @@ class Episodes:
         refs = list(dict.fromkeys([*near, *(hit.ref for hit in words)]))
         episodes = await rows.with_ids(self._database, refs)
         similar = await self.similarities(query, episodes)
-        ranked = sorted(episodes, key=lambda one: (-similar[one.id], one.id))[:count]
-        return [(one, similar[one.id]) for one in ranked if explicit or self.is_due(one, similar[one.id])]
+        least = self._limits.episode_near_share * max(similar.values(), default=0.0)
+        near_ones = sorted(episodes, key=lambda one: (-similar[one.id], one.id))[:count]
+        return [
+            (one, similar[one.id])
+            for one in near_ones
+            if similar[one.id] >= least and (explicit or self.is_due(one, similar[one.id]))
+        ]
 
     async def similarities(self, query: str, episodes: Sequence[Episode]) -> dict[str, float]:
-        """How like a query episodes are, on the calibrated scale."""
+        """How like a query episodes are, 0 to 1: half by meaning, calibrated, half by the words they share.
+
+        Of a query of two words and an episode of thirty, vectors alone say little (design, section 5).
+        """
         vector, scale = await self._index.query_vector(query), await self._calibrator.current()
-        if vector is None or scale is None or not episodes:
-            return dict.fromkeys((one.id for one in episodes), 0.0)
         language = detect(query, None, self._packs)
-        cosines = await self._index.cosines(vector, KIND, [one.id for one in episodes])
+        refs = [one.id for one in episodes]
+        shared = await self._shared(query, language, refs)
+        if vector is None or scale is None or not refs:
+            return {ref: shared.get(ref, 0.0) for ref in refs}
+        cosines = await self._index.cosines(vector, KIND, refs)
         return {
-            one.id: scale(cosines.get(one.id, -1.0), language if one.language == language else ANY) for one in episodes
+            one.id: (
+                scale(cosines.get(one.id, -1.0), language if one.language == language else ANY)
+                + shared.get(one.id, 0.0)
+            )
+            / 2
+            for one in episodes
+        }
+
+    async def _shared(self, query: str, language: str, refs: Sequence[str]) -> dict[str, float]:
+        """What share of a query's words episodes have, the rarer ones counting more, those of its summaries most."""
+        pack = self._packs[language]
+        asked = set(stems(query, pack, pack.words["question_words"]))
+        said, lines = await self._index.said(asked)
+        if pack.script == "han":  # most pairs of characters are no words; those that were said are
+            asked = {stem for stem in asked if len(stem) > 1 and stem in said} or asked
+        weight = {stem: math.log((lines + 1) / (said.get(stem, 0) + 0.5)) for stem in asked}
+        whole = sum(weight.values())
+        if whole <= 0:
+            return {}
+        return {
+            ref: sum(weight[stem] * (1.0 if stem in own else _AROUND) for stem in asked & (own | around)) / whole
+            for ref, (own, around) in (await self._index.stems_of(KIND, refs)).items()
         }
 
     def is_due(self, episode: Episode, similarity: float) -> bool:

@@ -150,11 +150,14 @@ class Limits:
     episode_mature_days: int = rule("E4", 180, "Then mature, and may be consolidated, up to this age, in days.")
     episode_aged_days: int = rule("E4", 365, "Then aged up to this age, and archived afterwards, in days.")
     episode_aged_similarity: float = rule(
-        "E4", 0.5, "Calibrated similarity an aged episode needs to be found without being asked for, 0 to 1."
+        "E4", 0.4, "Similarity an aged episode needs to be found without being asked for, 0 to 1."
     )
     episode_archived_days: int = rule("E4", 0, "An archived episode is deleted after so many more days; 0: never.")
     episode_deleted_days: int = rule("E4", 30, "A deleted episode can be restored for so long, in days.")
     episode_candidates: int = rule("E3", 20, "Episodes nearest to a query that are scored, a count.")
+    episode_near_share: float = rule(
+        "E3", 0.6, "Share of the best one's similarity below which an episode is not near any more, 0 to 1."
+    )
     episode_similarity_weight: float = rule("E3", 0.5, "What similarity counts in the score of an episode.")
     episode_recency_weight: float = rule("E3", 0.2, "What recency counts.")
     episode_recency_days: int = rule("E3", 30, "After so many days an episode has lost most of that, in days.")

@@ -12,10 +12,12 @@ from typing import Any
 
 from memory.language import LanguagePack, detect, fold
 from memory.signals import sentences
+from memory.stores.index import stems
 from memory.tokens import cut_to_tokens
 from memory.values import Outcome, Turn
 
 _TROUBLE_TOKENS = 30
+_FEW_WORDS = 2
 _OPENING = 3  # what is said first tells more about the task than what follows
 _DOMAIN_ORDER = ("work", "projects", "personal", "preferences", "decisions")
 
@@ -60,6 +62,8 @@ def signals_of(turns: Sequence[Turn], packs: Mapping[str, LanguagePack], then: s
         weight = _OPENING if opens else 1
         tasks.update({name: weight * len(words.findall(folded)) for name, words in pack.task_words.items()})
         said, why = ("", "") if opens else verdict(turn.content, pack)  # the problem itself is no reaction
+        if not (opens or said):  # a few words may be taken for another language
+            said, why = verdict(turn.content, packs[turn.language])
         verdicts += [said] if said else []
         trouble = why or trouble
     if turns and then:  # "That worked, thanks. By the way, ..."
@@ -90,6 +94,12 @@ def verdict(text: str, pack: LanguagePack) -> tuple[str, str]:
     else:
         said = next((name for name in ("failure", "success", "thanks") if name in places), "")
     return said, cut_to_tokens(" ".join(trouble.split()), _TROUBLE_TOKENS) if said in ("failure", "partial") else ""
+
+
+def only_reacts(text: str, pack: LanguagePack) -> bool:
+    """Whether a message says how it went and little else."""
+    rest = [sentence for sentence in sentences(text) if not verdict(sentence, pack)[0]]
+    return len(rest) < len(sentences(text)) and len(stems(" ".join(rest), pack)) <= _FEW_WORDS
 
 
 def outcome_of(verdicts: Sequence[str], thumbs: Sequence[int], tools_failed: Sequence[bool]) -> Outcome:

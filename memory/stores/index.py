@@ -179,6 +179,16 @@ class Index:
         )
         return {row["ref"]: 1.0 - row["distance"] for row in rows}
 
+    async def stems_of(self, kind: str, refs: Sequence[str]) -> dict[str, tuple[set[str], set[str]]]:
+        """The stems entries are found by, by ref: their own, and those said around them."""
+        marks = ", ".join("?" * len(refs))
+        rows = await self._database.fetch_all(
+            "SELECT e.ref, f.stems, f.context FROM entries e JOIN entries_fts f ON f.rowid = e.id "
+            f"WHERE e.kind = ? AND e.ref IN ({marks})",
+            (kind, *refs),
+        )
+        return {row["ref"]: (set(row["stems"].split()), set(row["context"].split())) for row in rows}
+
     async def narrow(self, tx: Transaction, kind: str, ref: str, context: Sequence[str]) -> None:
         """Fewer words around a text: some of them are forgotten."""
         row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
