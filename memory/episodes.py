@@ -121,6 +121,15 @@ def context_of(statements: Sequence[Statement], packs: Mapping[str, LanguagePack
     return sorted(found)[:_CONTEXT_WORDS]
 
 
+async def cut_around(tx: Transaction, index: Index, turn_ids: Sequence[int], words: Set[str]) -> None:
+    """Statements are found by what was said around them; forgotten words are not left there (F11)."""
+    for near in await context_rows.statements_of_turns(tx, turn_ids):
+        if words & set(near.context):
+            left = replace(near, context=tuple(stem for stem in near.context if stem not in words))
+            await context_rows.narrow_context(tx, left)
+            await index.narrow(tx, near.kind, near.id, left.context)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenEpisode:
     """What goes with an episode, or went; the facts learnt in it stay unless they are forgotten too."""
@@ -278,7 +287,7 @@ class Episodes:
         """What share of a query's words episodes have, the rarer ones counting more, those of its summaries most."""
         pack = self._packs[language]
         asked = set(stems(query, pack, pack.words["question_words"]))
-        said, lines = await self._index.said(asked)
+        said, lines = await self._index.said(asked, KIND)
         if pack.script == "han":  # most pairs of characters are no words; those that were said are
             asked = {stem for stem in asked if len(stem) > 1 and stem in said} or asked
         weight = {stem: math.log((lines + 1) / (said.get(stem, 0) + 0.5)) for stem in asked}
@@ -381,7 +390,7 @@ class Episodes:
         async with self._database.transaction() as tx:
             originals = await self.dissolve(tx, episode_id)
             await self.put(tx, originals, ready)
-            await rows.set_compared(tx, [one.id for one in originals], apart=True)
+            await rows.set_compared(tx, [one.id for one in originals], rows.KEPT_APART)
             return await rows.with_ids(tx, [one.id for one in originals])
 
     async def preview_forget(self, episode_id: str) -> ForgottenEpisode:
@@ -430,11 +439,7 @@ class Episodes:
             await self._index.remove(tx, statement.kind, [statement.id])
         await context_rows.delete_statements(tx, said)
         words = {stem for one in said for stem in (*stems(said_by(one), self._packs.get(one.language)), *one.context)}
-        for turn_id in await rows.beside(tx, *place):  # they are found by what was said around them
-            for near in await context_rows.statements_of_turns(tx, [turn_id]):
-                left = replace(near, context=tuple(stem for stem in near.context if stem not in words))
-                await context_rows.narrow_context(tx, left)
-                await self._index.narrow(tx, near.kind, near.id, left.context)
+        await cut_around(tx, self._index, await rows.beside(tx, *place), words)
 
     async def erase(self, tx: Transaction, episodes: Sequence[Episode]) -> None:
         """The rows of episodes, their summaries and traces, and what they are found by."""
@@ -455,6 +460,7 @@ class Episodes:
         if made:
             await rows.add_accesses(tx, made.representative, whole.accesses - made.accesses)
         await rows.merge(tx, [one.id for one in originals], None)
+        await rows.set_compared(tx, [one.id for one in originals], 0)
         await self._index.remove(tx, KIND, [episode_id])
         await rows.delete(tx, [episode_id])
         return originals

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.database import Database, Transaction, View
-from memory.episodes import Episodes, rendered, tags_of
+from memory.episodes import Episodes, cut_around, rendered, tags_of
 from memory.errors import NotFound
 from memory.language import LanguagePack, fold, words_of
 from memory.learn import KIND, normalised
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.signals import sentences
+from memory.statements import said_by
 from memory.stores import context as context_rows
 from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
@@ -80,6 +81,7 @@ class Forgetting:
                 await self._index.remove(tx, statement.kind, [statement.id])
             await self._index.remove(tx, "summary", [summary.id for summary in gone.summaries])
             await context_rows.delete_statements(tx, gone.statements)
+            await self._cut_around(tx, gone, wordings)
             await context_rows.delete_summaries(tx, gone.summaries)
             await self._index.forget_queries(tx)
             await rows.bury(tx, [normalised(fact.fact, self._packs.get(fact.language)) for fact in wordings], now)
@@ -196,6 +198,19 @@ class Forgetting:
                 await episode_rows.set_deleted(tx, after.id, after.deleted_at)
             else:
                 await self._episodes.put(tx, [after], ready)
+
+    async def _cut_around(self, tx: Transaction, gone: Forgotten, wordings: Sequence[Fact]) -> None:
+        """The words of what is forgotten, where statements beside it are found by them."""
+        said = [(text, fact.language) for fact in wordings for text in (fact.fact, fact.quote, fact.value)]
+        said += [(said_by(one), one.language) for one in gone.statements]
+        words = {stem for text, language in said for stem in stems(text, self._packs.get(language))}
+        spoken = {one.turn_id for one in gone.statements} | {turn.id for turn in gone.turns}
+        spoken |= {fact.turn_id for fact in wordings if fact.turn_id is not None}
+        for turn_id in spoken:
+            turn = await turn_rows.with_id(tx, turn_id)
+            if turn is not None:
+                near = await episode_rows.beside(tx, turn.session_id, turn_id, turn_id)
+                await cut_around(tx, self._index, [turn_id, *near], words)
 
     async def _cut_traces(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
         """The words kept of compressed turns, and those noted of a topic that is not closed."""

@@ -51,10 +51,7 @@ def list_(
     if as_json:
         print_data([_data(one, phase=state) for one, state in found])
     elif found:
-        rows = [
-            (one.id, shown_date(one.ended_at, loaded), one.topic, one.outcome, one.task_type, one.domain, state)
-            for one, state in found
-        ]
+        rows = [(*_short(one, loaded), one.task_type, one.domain, state) for one, state in found]
         print_table(("id", "when", "topic", "outcome", "type", "domain", "phase"), rows)
     else:
         typer.echo(
@@ -98,7 +95,7 @@ def show(
 @app.command()
 def search(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(metavar="[TEXT]", help="What it was about, in your own words.")] = "",
+    query: Annotated[str, typer.Argument(metavar="TEXT", help="What it was about, in your own words.")] = "",
     failures: Annotated[bool, typer.Option("--failures", help="Only what went wrong, likest first.")] = False,
     domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="work, personal, projects, ...")] = None,
     task: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="fix, plan, write, choose, ...")] = None,
@@ -138,11 +135,7 @@ def search(
             [_data(hit.episode, phase=hit.phase, way=hit.way, score=hit.score, parts=dict(hit.parts)) for hit in hits]
         )
     elif hits:
-        rows = [
-            (hit.episode.id, shown_date(hit.episode.ended_at, loaded), hit.episode.topic, hit.episode.outcome)
-            + (f"{hit.score:.3f}", hit.why)
-            for hit in hits
-        ]
+        rows = [(*_short(hit.episode, loaded), f"{hit.score:.3f}", hit.why) for hit in hits]
         print_table(("id", "when", "topic", "outcome", "score", "why"), rows)
     else:
         hint = "" if archived else " Older ones are searched with --archived."
@@ -274,6 +267,10 @@ def _fields(episode: "Episode", phase: str, merged: Any, loaded: "LoadedSettings
             ("stands for", f"{ref}: {' / '.join(lines) or 'nothing of its own'}") for ref, lines in made.variations
         ]
     return rows
+
+
+def _short(episode: "Episode", loaded: "LoadedSettings") -> tuple[str, ...]:
+    return episode.id, shown_date(episode.ended_at, loaded), episode.topic, episode.outcome
 
 
 def _data(episode: "Episode", **more: object) -> dict[str, Any]:

@@ -90,3 +90,8 @@ CREATE INDEX tool_uses_turn ON tool_uses (turn_id);
 ALTER TABLE summaries ADD COLUMN signals TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE summaries ADD COLUMN episode_id INTEGER;
 CREATE INDEX summaries_waiting ON summaries (session_id, first_turn) WHERE episode_id IS NULL;
+
+-- Episodes are found by an index of words of their own: how rare a word is among statements is not changed by them.
+CREATE VIRTUAL TABLE episodes_fts USING fts5 (stems, context, tokenize = 'unicode61 remove_diacritics 2');
+INSERT INTO episodes_fts (episodes_fts, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE episodes_vocabulary USING fts5vocab (episodes_fts, 'row');

@@ -146,11 +146,17 @@ async def same_statement(tx: Transaction, statement: Statement) -> Statement | N
 
 
 async def said_again(tx: Transaction, stored: Statement, statement: Statement) -> Statement:
-    """A statement said once more: it counts from now on."""
+    """A statement said once more: it counts from now on, with what is said around it now."""
     await tx.execute(
-        "UPDATE statements SET at = ?, session_id = ?, turn_id = ?, "
+        "UPDATE statements SET at = ?, session_id = ?, turn_id = ?, context = ?, "
         "read_on = (SELECT coalesce(max(number), 0) FROM days) WHERE id = ?",
-        (statement.at.isoformat(), statement.session_id, statement.turn_id, int(stored.id[1:])),
+        (
+            statement.at.isoformat(),
+            statement.session_id,
+            statement.turn_id,
+            " ".join(statement.context),
+            int(stored.id[1:]),
+        ),
     )
     row = await tx.fetch_one("SELECT * FROM statements WHERE id = ?", (int(stored.id[1:]),))
     assert row is not None

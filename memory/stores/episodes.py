@@ -14,6 +14,7 @@ from memory.stores.index import Among
 from memory.values import Consolidation, Episode, Note, Outcome, Spoken, Turn
 
 Reader = Database | View
+KEPT_APART = 2
 _ALL = "SELECT e.*, l.* FROM episodes e JOIN episode_lives l ON l.episode_id = e.id"
 
 
@@ -377,10 +378,10 @@ async def uncompared(reader: Reader, before: datetime, limit: int) -> list[Episo
     return [_episode(row) for row in rows]
 
 
-async def set_compared(tx: Transaction, ids: Sequence[str], *, apart: bool = False) -> None:
-    """They need not be compared again; those kept apart are never merged again."""
+async def set_compared(tx: Transaction, ids: Sequence[str], state: int = 1) -> None:
+    """They need not be compared again, have to be (0), or are never to be merged again."""
     await tx.execute_many(
-        "UPDATE episode_lives SET compared = ? WHERE episode_id = ?", [(2 if apart else 1, _number(r)) for r in ids]
+        "UPDATE episode_lives SET compared = ? WHERE episode_id = ?", [(state, _number(ref)) for ref in ids]
     )
 
 

@@ -144,7 +144,7 @@ class Index:
             row = written.lastrowid
             stemmed = stems(entry.text, self._packs.get(entry.language))
             await tx.execute(
-                "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)",
+                f"INSERT INTO {_words_table(entry.kind)} (rowid, stems, context) VALUES (?, ?, ?)",
                 (row, " ".join(stemmed), " ".join(entry.context)),
             )
             if prepared.generation is not None and prepared.generation == still_active:
@@ -161,7 +161,7 @@ class Index:
             row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
             if row is None:
                 continue
-            await tx.execute("DELETE FROM entries_fts WHERE rowid = ?", (row,))
+            await tx.execute(f"DELETE FROM {_words_table(kind)} WHERE rowid = ?", (row,))
             for generation in generations:
                 await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
             await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
@@ -183,7 +183,7 @@ class Index:
         """The stems entries are found by, by ref: their own, and those said around them."""
         marks = ", ".join("?" * len(refs))
         rows = await self._database.fetch_all(
-            "SELECT e.ref, f.stems, f.context FROM entries e JOIN entries_fts f ON f.rowid = e.id "
+            f"SELECT e.ref, f.stems, f.context FROM entries e JOIN {_words_table(kind)} f ON f.rowid = e.id "
             f"WHERE e.kind = ? AND e.ref IN ({marks})",
             (kind, *refs),
         )
@@ -192,7 +192,7 @@ class Index:
     async def narrow(self, tx: Transaction, kind: str, ref: str, context: Sequence[str]) -> None:
         """Fewer words around a text: some of them are forgotten."""
         row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
-        await tx.execute("UPDATE entries_fts SET context = ? WHERE rowid = ?", (" ".join(context), row))
+        await tx.execute(f"UPDATE {_words_table(kind)} SET context = ? WHERE rowid = ?", (" ".join(context), row))
 
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
@@ -215,22 +215,30 @@ class Index:
         if not words or not kinds:
             return []
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
-        marks = ", ".join("?" * len(kinds))
-        rows = await (view or self._database).fetch_all(
-            "SELECT e.kind, e.ref, bm25(entries_fts, 1.0, ?) AS rank "
-            "FROM entries_fts JOIN entries e ON e.id = entries_fts.rowid "
-            f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}){_within('e.id', among)} ORDER BY rank, e.id LIMIT ?",
-            (self._limits.recall_context_weight, match, *kinds, *(among.parameters if among else ()), limit),
-        )
-        return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+        found: list[Hit] = []
+        for table in sorted({_words_table(kind) for kind in kinds}):
+            own = [kind for kind in kinds if _words_table(kind) == table]
+            rows = await (view or self._database).fetch_all(
+                f"SELECT e.kind, e.ref, bm25({table}, 1.0, ?) AS rank "
+                f"FROM {table} JOIN entries e ON e.id = {table}.rowid "
+                f"WHERE {table} MATCH ? AND e.kind IN ({', '.join('?' * len(own))}){_within('e.id', among)} "
+                "ORDER BY rank, e.id LIMIT ?",
+                (self._limits.recall_context_weight, match, *own, *(among.parameters if among else ()), limit),
+            )
+            found += [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+        return sorted(found, key=lambda hit: -hit.score)[:limit]
 
-    async def said(self, words: Iterable[str]) -> tuple[dict[str, int], int]:
-        """In how many entries each stem occurs, and how many entries there are."""
+    async def said(self, words: Iterable[str], kind: str = "") -> tuple[dict[str, int], int]:
+        """In how many entries each stem occurs, and how many there are: of episodes, or of all others."""
+        table = _words_table(kind)
         wanted = json.dumps(sorted(words), ensure_ascii=False)
         rows = await self._database.fetch_all(
-            "SELECT term, doc FROM entries_vocabulary WHERE term IN (SELECT value FROM json_each(?))", (wanted,)
+            f"SELECT term, doc FROM {table.replace('_fts', '_vocabulary')} "
+            "WHERE term IN (SELECT value FROM json_each(?))",
+            (wanted,),
         )
-        return {row["term"]: row["doc"] for row in rows}, await self._count()
+        lines = await self._database.fetch_value(f"SELECT count(*) FROM {table}_docsize")
+        return {row["term"]: row["doc"] for row in rows}, int(lines)
 
     async def by_meaning(
         self,
@@ -439,6 +447,10 @@ async def embed(embedder: Embedder, texts: Sequence[str], dimension: int | None 
             "Check the model, or choose another one."
         )
     return vectors
+
+
+def _words_table(kind: str) -> str:
+    return "episodes_fts" if kind == "episode" else "entries_fts"
 
 
 def _within(column: str, among: Among | None) -> str:
