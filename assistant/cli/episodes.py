@@ -15,6 +15,8 @@ from assistant.cli.output import one_line, print_table
 from assistant.cli.person import change, look
 from assistant.cli.shown import plain, print_data, quoted, shown_date
 from assistant.errors import AssistantError
+from assistant.people import copies_of
+from assistant.traces import scrub
 
 if TYPE_CHECKING:
     from assistant.settings import LoadedSettings
@@ -157,16 +159,23 @@ def forget(
         _show_plan(plan, with_facts, loaded)
     if not yes:
         _ask(episode_id)
+    said = change(loaded, lambda memory: memory.episodes.trace(episode_id))
     complete = change(loaded, lambda memory: _forget(memory, episode_id, with_facts))
+    scrub(loaded.settings.data_dir, [one.content for one in said])
+    copies = [copy for copy in copies_of(loaded.settings) if copy.exists()]
     if as_json:
         facts = [fact.id for fact in plan.facts]
         counts = {"statements": len(plan.statements), "messages": plan.traces}
-        forgotten = {"forgotten": [one.id for one in plan.episodes], **counts}
-        print_data({**forgotten, "facts_forgotten" if with_facts else "facts_kept": facts, "complete": complete})
+        forgotten: dict[str, object] = {"forgotten": [one.id for one in plan.episodes], **counts}
+        forgotten |= {"facts_forgotten" if with_facts else "facts_kept": facts, "complete": complete}
+        print_data({**forgotten, "older_copies": [*map(str, copies)]})
     else:
         typer.echo(f"Forgotten: {', '.join(one.id for one in plan.episodes)}.")
     if not complete:
         typer.echo("Another program is reading the memory: the last bytes go when it has finished.", err=True)
+    if copies and not as_json:
+        typer.echo("Older copies of the memory may still hold it; delete them to be rid of the words:", err=True)
+        typer.echo("\n".join(f"  {copy}" for copy in copies), err=True)
 
 
 @app.command()

@@ -155,7 +155,11 @@ def test_f11_forget_leaves_no_byte_but_the_facts():
     preview = run("forget", "e2")
     assert "The facts learnt in it stay" in preview.stdout
     assert "3 messages" in preview.stdout
+    typed = Path("data/repl_history")
+    typed.write_text(f"# then\n+{TRIP[0]}\n+{LEAK[0]}\n", "utf-8")
     gone = json.loads(out("forget", "e2", "-y", "--json"))
+    assert "Marta" not in typed.read_text("utf-8")
+    assert LEAK[0] in typed.read_text("utf-8")
     assert gone["forgotten"] == ["e2"]
     assert gone["complete"]
     content = b"".join(file.read_bytes() for file in FILE.parent.glob("me.db*")).lower()
@@ -165,7 +169,12 @@ def test_f11_forget_leaves_no_byte_but_the_facts():
 
 def test_f11_forget_takes_the_facts_along_when_told():
     live(LEAK, TRIP)
-    assert out("forget", "e2", "-y", "--with-facts").endswith("Forgotten: e2.\n")
+    backup = Path("data/people/backups/me-v1-20260101T000000Z.db")
+    backup.parent.mkdir()
+    backup.write_bytes(FILE.read_bytes())
+    done = run("forget", "e2", "-y", "--with-facts")
+    assert done.stdout.endswith("Forgotten: e2.\n")
+    assert backup.name in done.stderr, "older copies are named"
     content = b"".join(file.read_bytes() for file in FILE.parent.glob("me.db*")).lower()
     assert not any(word in content for word in (b"quillonbury", b"lisbon"))
     assert b"dishwasher" in content
