@@ -1,9 +1,10 @@
 """Episodes (E1 to E5): what happened and how it went; finding them in five ways, and all the user can do with them."""
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from memory.calibrate import Calibrator
 from memory.database import Database, Transaction, View
@@ -18,7 +19,7 @@ from memory.stores import context as context_rows
 from memory.stores import episodes as rows
 from memory.stores import facts as fact_rows
 from memory.stores import turns as turn_rows
-from memory.stores.index import Entry, Index, Prepared, stems
+from memory.stores.index import Entry, Hit, Index, Prepared, stems
 from memory.summarise import short
 from memory.tokens import count_tokens
 from memory.values import (
@@ -39,6 +40,7 @@ from memory.values import (
 KIND = "episode"
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
 _AROUND = 0.7  # what a word said in an episode counts beside one of its summaries
+_LOOKED_AT = 10  # times as many as are scored are looked at before a search is confined to those that fit
 _CONTEXT_WORDS = 200  # so many words said in an episode it is found by, beside its own
 
 
@@ -246,12 +248,12 @@ class Episodes:
 
     async def _nearest(self, query: str, filters: rows.Filters, explicit: bool) -> list[tuple[Episode, float]]:
         """The episodes nearest to a query, with their calibrated similarity (E3)."""
-        among, count = rows.among(filters), self._limits.episode_candidates
+        count = self._limits.episode_candidates
         vector = await self._index.query_vector(query)
         language = detect(query, None, self._packs)
-        near = {hit.ref: hit.score for hit in await self._index.by_meaning(vector, [KIND], count, among=among)}
-        words = await self._index.by_words(query, language, [KIND], count, among=among)
-        refs = list(dict.fromkeys([*near, *(hit.ref for hit in words)]))
+        near = await self._filtered(partial(self._index.by_meaning, vector, [KIND]), filters)
+        words = await self._filtered(partial(self._index.by_words, query, language, [KIND]), filters)
+        refs = list(dict.fromkeys([*near, *words]))
         episodes = await rows.with_ids(self._database, refs)
         similar = await self.similarities(query, episodes)
         least = self._limits.episode_near_share * max(similar.values(), default=0.0)
@@ -261,6 +263,20 @@ class Episodes:
             for one in near_ones
             if similar[one.id] >= least and (explicit or self.is_due(one, similar[one.id]))
         ]
+
+    async def _filtered(self, search: Callable[..., Awaitable[Sequence[Hit]]], filters: rows.Filters) -> list[str]:
+        """The best of a search that are what they have to be.
+
+        Most are, as a rule; only where too few of the best are does the search look at those alone, which takes a
+        list of them all.
+        """
+        count, more = self._limits.episode_candidates, _LOOKED_AT * self._limits.episode_candidates
+        refs = [hit.ref for hit in await search(more)]
+        fitting = await rows.fitting(self._database, refs, filters)
+        found = [ref for ref in refs if ref in fitting]
+        if len(found) < count and len(refs) == more:
+            found = [hit.ref for hit in await search(count, among=rows.among(filters))]
+        return found[:count]
 
     async def similarities(self, query: str, episodes: Sequence[Episode]) -> dict[str, float]:
         """How like a query episodes are, 0 to 1: half by meaning, calibrated, half by the words they share.

@@ -316,6 +316,17 @@ async def of_turn(reader: Reader, turn_id: int) -> Episode | None:
     return _episode(row) if row else None
 
 
+async def fitting(reader: Reader, ids: Sequence[str], filters: Filters) -> set[str]:
+    """Those of some episodes that are what they have to be."""
+    where, given = filters.where()
+    rows = await reader.fetch_all(
+        "SELECT e.id FROM episodes e JOIN episode_lives l ON l.episode_id = e.id "
+        f"WHERE e.id IN ({_marks(ids)}) AND {where}",
+        [*map(_number, ids), *given],
+    )
+    return {f"e{row['id']}" for row in rows}
+
+
 def among(filters: Filters) -> Among:
     """The same filters for a search in the index."""
     where, given = filters.where()
