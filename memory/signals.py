@@ -94,6 +94,11 @@ def own_words(text: str) -> str:
     return "\n".join("" if _CODE_LINE.match(fold(line)) else line for line in text.split("\n"))
 
 
+def without_quoted(text: str) -> str:
+    """The text without forwarded lines and code: what somebody else said is not kept as their words."""
+    return _QUOTED_LINE.sub("", _FENCE.sub("\n", text))
+
+
 def _keep_short_quote(match: re.Match[str]) -> str:
     inner = match[0][1:-1].strip()
     short = len(inner.split()) <= 2 and len(inner) <= 20 and not re.search(r"[\u3400-\u9fff]{6}", inner)

@@ -9,7 +9,7 @@ from functools import cache
 
 from memory.language import LanguagePack, detect, fold, words_of
 from memory.limits import Limits
-from memory.signals import is_question, sentences
+from memory.signals import is_question, sentences, without_quoted
 from memory.stores.index import stems
 from memory.times import spans
 from memory.tokens import count_tokens, cut_to_tokens
@@ -68,7 +68,7 @@ def said_by(statement: Statement) -> str:
 
 def _kept(turn: Turn, previous: Turn | None, around: Around, pack: LanguagePack, limits: Limits) -> list[str]:
     """The sentences of a turn that are worth keeping; a bare answer comes with the question it answers."""
-    said = [" ".join(sentence.split()) for sentence in sentences(turn.content)]
+    said = [" ".join(sentence.split()) for sentence in sentences(without_quoted(turn.content))]
     question = _last_question(previous) if previous and previous.speaker != turn.speaker and asks(previous) else ""
     content = [stem for sentence in said for stem in stems(sentence, pack)]
     if question and len(content) <= 4 and worth(question, around, pack) >= limits.statement_worth:

@@ -158,6 +158,20 @@ class Index:
                 await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
             await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
 
+    async def strip_context(self, tx: Transaction, words: Iterable[str]) -> None:
+        """Takes stems out of what entries are found by beside their own words."""
+        gone = {word for word in words if word.isalnum()}
+        if not gone:
+            return
+        match = "context : (" + " OR ".join(f'"{word}"' for word in sorted(gone)) + ")"
+        rows = await tx.fetch_all("SELECT rowid, stems, context FROM entries_fts WHERE entries_fts MATCH ?", (match,))
+        for row in rows:
+            left = " ".join(word for word in row["context"].split() if word not in gone)
+            await tx.execute("DELETE FROM entries_fts WHERE rowid = ?", (row["rowid"],))
+            await tx.execute(
+                "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)", (row["rowid"], row["stems"], left)
+            )
+
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
         self._queries.clear()
