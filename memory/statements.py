@@ -17,7 +17,8 @@ from memory.values import Statement, StatementKind, Turn
 from memory.window import asks
 from memory.worth import Around, worth
 
-_NAME = re.compile(r"(?<![.!?。]\s)(?<!^)\b[A-ZÀ-ÖØ-Þ][\w'’-]+(?:\s+[A-ZÀ-ÖØ-Þ][\w'’-]+)*")
+# a capital inside a sentence; "Dr." and the like do not end one
+_NAME = re.compile(r"(?:(?<=[\w,;:’'\"“] )|(?<=\b[DM]r\. )|(?<=\bMrs\. ))[A-ZÀ-ÖØ-Þ][\w'’-]+(?: [A-ZÀ-ÖØ-Þ][\w'’-]+)*")
 _DIGITS = re.compile(r"\d+")
 _SPACE = re.compile(r"\s{2,}")
 

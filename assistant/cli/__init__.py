@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from assistant.cli import calibrate, chat, config, facts, reembed
+from assistant.cli import calibrate, chat, config, facts, recall, reembed
 from assistant.cli.options import Options
 from assistant.errors import AssistantError
 
@@ -52,6 +52,8 @@ app = typer.Typer(
 app.command("chat")(chat.chat)
 app.command("ask")(chat.ask)
 app.add_typer(facts.app, name="facts")
+app.command("recall")(recall.recall)
+app.command("timeline")(recall.timeline)
 app.command("calibrate")(calibrate.calibrate)
 app.command("reembed")(reembed.reembed)
 app.add_typer(config.app, name="config")

@@ -11,6 +11,7 @@ ALTER TABLE statements ADD COLUMN read_on INTEGER NOT NULL DEFAULT 0;   -- numbe
 
 CREATE INDEX statements_gist ON statements (gist);
 CREATE INDEX statements_read_on ON statements (read_on);
+CREATE INDEX statements_at ON statements (at);
 CREATE INDEX statements_speaker ON statements (speaker);
 
 -- Reads not yet counted.

@@ -189,6 +189,17 @@ async def statements_of_turns(reader: Reader, turn_ids: Sequence[int]) -> list[S
     return [_statement(row) for row in rows]
 
 
+async def statements_between(
+    reader: Reader, since: datetime | None, until: datetime | None, limit: int
+) -> list[Statement]:
+    """The last statements of a stretch of time, oldest first."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE at >= ? AND at < ? ORDER BY at DESC, id DESC LIMIT ?",
+        (since.isoformat() if since else "", until.isoformat() if until else "9", limit),
+    )
+    return [_statement(row) for row in reversed(rows)]
+
+
 async def statements_before(reader: Reader, session_id: int, turn_id: int) -> list[Statement]:
     """The statements of the turn before another one."""
     rows = await reader.fetch_all(

@@ -23,6 +23,7 @@ from memory.ports import Clock, Embedder, Vectors
 Progress = Callable[[int, int], None]
 
 _LOG = logging.getLogger(__name__)
+_FEW_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,7 @@ class Index:
         self, query: str, language: str, kinds: Sequence[str], limit: int, view: View | Database | None = None
     ) -> list[Hit]:
         """Entries that share words with the query, best first; the score is BM25's."""
-        words = [word for word in stems(query, self._packs.get(language)) if word.isalnum()]
+        words = [word for word in self._searched(query, language) if word.isalnum()]
         if not words or not kinds:
             return []
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
@@ -195,6 +196,13 @@ class Index:
             (self._limits.recall_context_weight, match, *kinds, limit),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+
+    def _searched(self, query: str, language: str) -> list[str]:
+        """The stems of a query; one of few words may be in any language, so it is stemmed in all."""
+        found = stems(query, self._packs.get(language))
+        if len(found) > _FEW_WORDS:
+            return found
+        return found + [stem for pack in self._packs.values() if pack.code != language for stem in stems(query, pack)]
 
     async def said(self, words: Iterable[str]) -> tuple[dict[str, int], int]:
         """In how many entries each stem occurs, and how many entries there are."""
