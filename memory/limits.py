@@ -100,7 +100,7 @@ class Limits:
         "M1", 20_000, "Of a longer message only its beginning and end become statements, in characters."
     )
 
-    statement_worth: float = rule("M1", 0.315, "Estimated worth below which a sentence is not kept, 0 to 1.")
+    statement_worth: float = rule("M1", 0.295, "Estimated worth below which a sentence is not kept, 0 to 1.")
     statement_tokens: int = rule("M1", 60, "Sentences of one turn are kept together up to this length, in tokens.")
     statement_unread_days: int = rule(
         "M2", 365, "A statement unread for more days of use is dropped, in days on which the assistant was used."
@@ -119,8 +119,8 @@ class Limits:
 
     # Recall
     recall_candidates: int = rule("M2", 200, "Lines looked at by each way of searching, a count.")
-    recall_context_weight: float = rule("M2", 0.3, "What a word said around a line counts beside one of its own.")
-    recall_meaning_weight: float = rule("M2", 0.5, "What nearness in meaning counts beside shared words.")
+    recall_context_weight: float = rule("M2", 0.25, "What a word said around a line counts beside one of its own.")
+    recall_meaning_weight: float = rule("M2", 0.6, "What nearness in meaning counts beside shared words.")
     recall_speaker_weight: float = rule("M2", 2.0, "Factor for lines of the one speaker the question names.")
     recall_own_weight: float = rule("M2", 1.2, "Factor for the user's own lines when they ask about themselves.")
     recall_answer_weight: float = rule("M2", 1.5, "Factor for the assistant's lines when they are asked for.")
@@ -130,7 +130,7 @@ class Limits:
     recall_entity_weight: float = rule("M2", 0.1, "What a name of the question adds to a line that has it.")
     recall_time_factor: float = rule("M2", 1.5, "Factor for lines of the days the question names.")
     recall_recency_weight: float = rule("M2", 0.05, "What the newest line has before the oldest, other things equal.")
-    recall_newest_weight: float = rule("M2", 0.25, "The same when the question asks how things stand now.")
+    recall_newest_weight: float = rule("M2", 0.15, "The same when the question asks how things stand now.")
     recall_recency_days: int = rule("M2", 90, "After so many days a line has lost most of that, in days.")
     recall_fading_weight: float = rule("M2", 0.1, "What a line loses that nobody reads until it is dropped, 0 to 1.")
     recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")

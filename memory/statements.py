@@ -42,7 +42,6 @@ def statements_of(
     for place, turn in enumerate(turns):
         previous = turns[place - 1] if place else None
         before = previous.content if previous else setting.before
-        after = turns[place + 1].content if place + 1 < len(turns) else setting.after
         pack = packs[detect(turn.content, turn.language, packs)]
         around = Around(
             names=frozenset(stem for name in names for stem in stems(name, pack)),
@@ -51,7 +50,7 @@ def statements_of(
             lines=setting.lines,
         )
         kept = _kept(turn, previous, around, pack, limits)
-        context = _context((before, turn.content, after), pack)
+        context = _context((setting.before, *(one.content for one in turns), setting.after), pack)
         for text in _lines(turn, kept, pack, limits, zone):
             found.append(_statement(turn, text, context, pack))
     return found
