@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assistant.commands import HANDLERS, is_command
+from assistant.said import Said
 from assistant.talk import Talk
-from assistant.turn import Said, take_turn
+from assistant.turn import take_turn
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -1,13 +1,18 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assistant.model import ChatModel
 from assistant.reply import Reply
 from memory import Memory
 from memory.language import LanguagePack
-from memory.values import Context, Session, Turn
+from memory.values import Context, Received, Session, Turn
+
+if TYPE_CHECKING:
+    from assistant.said import Said
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +32,8 @@ class Talk:
     stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
+    entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
+    said: list["Said"] = field(default_factory=list)  # all that was said in answer to it so far
 
     @property
     def pack(self) -> LanguagePack:
@@ -49,3 +56,27 @@ async def open_talk(
     session = await memory.open_session(channel=channel, chat=chat, language=language)
     await memory.use_model(model.name)
     return Talk(memory=memory, model=model, session=session, language=language, data_dir=data_dir)
+
+
+async def resume_talk(
+    memory: Memory,
+    model: ChatModel,
+    channel: str,
+    chat: str,
+    *,
+    language: str = "en",
+    data_dir: Path | None = None,
+    idle: timedelta | None = None,
+) -> Talk:
+    """Goes on with the session of a chat, unless nothing was said in it for longer than `idle`."""
+    session = await memory.resume_session(channel, chat, language, idle)
+    await memory.use_model(model.name)
+    last = await memory.last_turn(session.id)
+    return Talk(
+        memory=memory,
+        model=model,
+        session=session,
+        language=await memory.session_language(session.id),
+        data_dir=data_dir,
+        turn=last if last and last.role == "user" else None,  # for /retry
+    )
