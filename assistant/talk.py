@@ -1,7 +1,6 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,18 +57,8 @@ async def open_talk(
     return Talk(memory=memory, model=model, session=session, language=language, data_dir=data_dir)
 
 
-async def resume_talk(
-    memory: Memory,
-    model: ChatModel,
-    channel: str,
-    chat: str,
-    *,
-    language: str = "en",
-    data_dir: Path | None = None,
-    idle: timedelta | None = None,
-) -> Talk:
-    """Goes on with the session of a chat, unless nothing was said in it for longer than `idle`."""
-    session = await memory.resume_session(channel, chat, language, idle)
+async def resume_talk(memory: Memory, model: ChatModel, session: Session, *, data_dir: Path) -> Talk:
+    """Goes on with a session; a message that was not answered can be asked again."""
     await memory.use_model(model.name)
     last = await memory.last_turn(session.id)
     return Talk(
@@ -78,5 +67,5 @@ async def resume_talk(
         session=session,
         language=await memory.session_language(session.id),
         data_dir=data_dir,
-        turn=last if last and last.role == "user" else None,  # for /retry
+        turn=last if last and last.role == "user" else None,
     )

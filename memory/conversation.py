@@ -75,7 +75,7 @@ class Conversation:
             return await rows.open_session(tx, channel, chat, language, self._clock())
 
     async def resume_session(self, channel: str, chat: str, language: str, idle: timedelta | None) -> Session:
-        """The open session of a chat; a new one when there is none, or nothing was said in it for longer than `idle`."""
+        """The open session of a chat; a new one when there is none, or nothing was said for longer than `idle`."""
         found = await rows.open_window(self._database, channel, chat)
         if found is None:
             return await self.open_session(channel, chat, language)

@@ -326,6 +326,13 @@ def check(connection: "Connection", path: Path) -> None:
         raise damaged(path)
 
 
+def check_thoroughly(connection: "Connection", path: Path) -> None:
+    """The same with every index and every reference between tables."""
+    whole = [tuple(row) for row in connection.execute("PRAGMA integrity_check(1)")] == [("ok",)]
+    if not whole or connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        raise damaged(path)
+
+
 def damaged(path: Path) -> DatabaseCorrupt:
     """What to tell about a file that cannot be read as it should."""
     return DatabaseCorrupt(
@@ -348,6 +355,12 @@ def register(connection: "Connection", token: str, clock: Clock) -> bool:
 def forget_opening(token: str) -> None:
     """This process no longer has that opening, whether or not its row could be deleted."""
     _HELD.discard(token)
+
+
+def processes(connection: "Connection") -> list[int]:
+    """The living processes that have the file open, but this one."""
+    found = connection.execute("SELECT DISTINCT pid, boot, started FROM openings ORDER BY pid").fetchall()
+    return [pid for pid, boot, started in found if pid != os.getpid() and _alive(pid, boot, started)]
 
 
 def _dead(connection: "Connection") -> list[str]:

@@ -22,7 +22,8 @@ async def insert(
 ) -> None:
     """A message as it came in."""
     await tx.execute(
-        "INSERT INTO inbox (channel, chat, message, speaker, content, private, received_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO inbox (channel, chat, message, speaker, content, private, received_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (channel, chat, message, speaker, content, int(private), at.isoformat()),
     )
 
