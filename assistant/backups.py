@@ -96,6 +96,7 @@ async def restore(settings: "Settings", owner: str, copy: Path, clock: "Clock") 
     _refuse_while_used(settings, owner)
     staged = file.with_name(f".{owner}-restoring.db")
     try:
+        await asyncio.to_thread(remove_memory, staged)  # of an attempt that was cut off
         await asyncio.to_thread(make_copy, copy, staged, limits=settings.limits)
         aside, current = await asyncio.to_thread(_set_aside, settings, owner, clock())
         await prepare_restore(staged, current, clock=clock, limits=settings.limits)

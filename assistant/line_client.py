@@ -46,6 +46,7 @@ class LineClient:
     pieces: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)  # told while a message waits
+    connections: int = 0
     _pending: dict[str, dict[str, Any]] = field(default_factory=dict)
     _writer: asyncio.StreamWriter | None = None
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -98,6 +99,7 @@ class LineClient:
             except OSError:
                 await asyncio.sleep(PAUSE_SECONDS)
                 continue
+            self.connections += 1
             try:
                 await self._write(self._named({"type": "hello"}))
                 for line in list(self._pending.values()):

@@ -72,7 +72,7 @@ async def open_memory(
     from memory.ports import system_clock
 
     settings = loaded.settings
-    embedder = _embedder(settings)
+    embedder = person_embedder(settings)
     try:
         async with Memory.open(
             person_file(settings, owner),
@@ -100,7 +100,7 @@ def language_packs(loaded: "LoadedSettings") -> "dict[str, LanguagePack]":
         raise ConfigError(f"The language packs in {folder} cannot be read: {exc.strerror}.") from None
 
 
-def _embedder(settings: "Settings") -> "OpenAICompatibleEmbedder | None":
+def person_embedder(settings: "Settings") -> "OpenAICompatibleEmbedder | None":
     """None means the engine's own."""
     given = settings.embeddings
     if given.provider == "embedded":
