@@ -177,7 +177,8 @@ async def serving(
     loaded = load_settings(None, {**environment, "OLVIDO_DATA_DIR": str(folder)}, folder)
     began: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve(loaded, clock=clock or system_clock, ready=began.set_result), name="daemon")
-    await asyncio.wait({task, asyncio.ensure_future(began)}, return_when=asyncio.FIRST_COMPLETED)
+    waiting: set[asyncio.Future[Any]] = {task, began}
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
         await task
     try:

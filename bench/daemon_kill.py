@@ -32,7 +32,8 @@ FAULTS = (
     "stored_chats_out_of_order",
     "stored_damaged",
 )
-LATEST_KILL_SECONDS = 3.0  # after the first connection; the first answer takes about half of that
+LATEST_KILL_SECONDS = 0.4
+MOST_ANSWERS = 12  # of a round before the kill
 
 
 def killed(folder: Path, rounds: int, seed: int) -> dict[str, int]:
@@ -57,8 +58,10 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
         talking = [asyncio.create_task(_talk(client, stop)) for client in clients]
         for _ in range(rounds):
             process = start_olvido("--data-dir", folder, "serve", environment=environment)
-            before = sum(client.connections for client in clients)
-            await _until(process, lambda before=before: sum(client.connections for client in clients) > before)
+            before, answers = (sum(map(count, clients)) for count in (_connections, _answered))
+            await _until(process, lambda before=before: sum(map(_connections, clients)) > before)
+            wanted = answers + chance.randrange(MOST_ANSWERS)  # 0: while it is still getting ready
+            await _until(process, lambda wanted=wanted: sum(map(_answered, clients)) >= wanted)
             await asyncio.sleep(chance.uniform(0, LATEST_KILL_SECONDS))
             process.kill()
             await asyncio.to_thread(process.communicate)
@@ -71,6 +74,14 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
         if process.returncode != 0:
             raise RuntimeError(f"the last daemon ended with {process.returncode}")
     return clients
+
+
+def _connections(client: LineClient) -> int:
+    return client.connections
+
+
+def _answered(client: LineClient) -> int:
+    return len(client.answers)
 
 
 async def _talk(client: LineClient, stop: asyncio.Event) -> None:
