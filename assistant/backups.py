@@ -58,13 +58,22 @@ def back_up(settings: "Settings", owner: str, now: datetime) -> Backup:
 
 def due(settings: "Settings", now: datetime) -> list[str]:
     """Whose memory changed since its newest copy, which is older than it may get; a copy of tomorrow counts as none."""
+    from memory.copies import holds_memory
+    from memory.errors import DatabaseError
+
     if not settings.backups.every_hours:
         return []
     longest = timedelta(hours=settings.backups.every_hours)
     owners = []
     for owner in known_people(settings):
         newest = next(iter(backups_of(settings, owner)), None)
-        if newest is None or (not now - longest < newest.at <= now and _changed_since(settings, owner, newest)):
+        if newest and (now - longest < newest.at <= now or not _changed_since(settings, owner, newest)):
+            continue
+        try:
+            new = not holds_memory(person_file(settings, owner), limits=settings.limits)
+        except DatabaseError:
+            new = False  # whoever copies it will say what is wrong
+        if not new:
             owners.append(owner)
     return owners
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 from assistant.sockets import read_json, write_json
 
 LONGEST_LINE = 1 << 24  # bytes
+PATIENCE_SECONDS = 120.0  # until a reply comes
 PAUSE_SECONDS = 0.02  # between two attempts to connect
 
 
@@ -71,7 +72,7 @@ class LineClient:
 
     async def answer(self, message: str) -> Answer:
         """Waits for the reply to a message."""
-        async with self._changed:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._changed:
             await self._changed.wait_for(lambda: message in self.answers)
         return self.answers[message]
 
@@ -82,7 +83,7 @@ class LineClient:
 
     async def until(self, *, pieces: int = 0, taken: int = 0, refused: int = 0, problems: int = 0) -> None:
         """Waits until so many have come."""
-        async with self._changed:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._changed:
             await self._changed.wait_for(
                 lambda: (
                     len(self.pieces) >= pieces

@@ -85,6 +85,7 @@ class OpenAIServer:
         self.dimension = dimension
         self.default = default or says("All right.")
         self.pages: dict[str, object] = {}
+        self.asked = threading.Event()  # set by the first request; clear it to wait for the next one
         self._replies: deque[Reply | ChatReply] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -121,6 +122,7 @@ class OpenAIServer:
         """What to say to a request."""
         with self._lock:
             self.history.append(asked)
+            self.asked.set()
             if self._replies:
                 return self._replies.popleft()
         if asked.path == "/v1/chat/completions":

@@ -12,7 +12,7 @@ from pathlib import Path
 from memory import migrate
 from memory.database import Database
 from memory.engine import Memory
-from memory.errors import NotFound
+from memory.errors import DatabaseBusy, NotFound
 from memory.language import fold
 from memory.learn import normalised
 from memory.limits import Limits
@@ -45,6 +45,8 @@ async def forget_in_copy(
 
 def make_copy(source: Path, to: Path, *, limits: Limits) -> None:
     """A copy of one consistent state, checked to the last index before it counts; others may go on writing."""
+    if not holds_memory(source, limits=limits):
+        raise DatabaseBusy(f"{source} is being made just now: nothing was copied. Try again in a moment.")
     migrate.copy(source, to, limits)
     try:
         with migrate.translated(to), closing(migrate.connect(to, "ro", limits)) as connection:
@@ -52,6 +54,12 @@ def make_copy(source: Path, to: Path, *, limits: Limits) -> None:
     except BaseException:
         to.unlink(missing_ok=True)
         raise
+
+
+def holds_memory(path: Path, *, limits: Limits) -> bool:
+    """Whether a file is a memory already; one that is being made is none yet."""
+    with migrate.translated(path), closing(migrate.connect(path, "ro", limits)) as connection:
+        return migrate.version(connection) > 0
 
 
 def check_file(path: Path, *, limits: Limits) -> None:
