@@ -103,9 +103,8 @@ def folder(settings: "Settings") -> Iterator[Finding]:
             for path in open_to_others:
                 path.chmod(0o700)
 
-        yield _warning(
-            "data folder", f"Others on this machine can look into it. Mend it with: chmod 700 {names}", close
-        )
+        text = f"Others on this machine can look into it. Mend it with: chmod 700 {names}"
+        yield _problem("data folder", text, close)
     else:
         yield _ok("data folder", str(place))
 

@@ -87,7 +87,7 @@ async def prepare_restore(
     limits = limits or Limits()
     await asyncio.to_thread(_upgrade, copy, clock, limits)
     graves: rows.Tombstones | None = None
-    journal: list[tuple[object, ...]] | None = None
+    journal: list[dict[str, object]] | None = None
     if current is not None:
         async with Database.open(current, clock=clock, limits=limits) as database:
             graves = await rows.tombstones(database)

@@ -115,17 +115,31 @@ async def set_private(tx: Transaction, channel: str, chat: str, private: bool) -
     await tx.execute("INSERT OR REPLACE INTO chats VALUES (?, ?, ?)", (channel, chat, int(private)))
 
 
-async def everything(reader: Reader) -> list[tuple[object, ...]]:
-    """All rows as they are, to be carried into another file."""
-    return [tuple(row) for row in await reader.fetch_all("SELECT * FROM inbox ORDER BY id")]
+async def everything(reader: Reader) -> list[dict[str, object]]:
+    """All rows, to be carried into another file; those not answered with their words, though these are a turn."""
+    rows = await reader.fetch_all(
+        "SELECT inbox.*, turns.content AS words FROM inbox LEFT JOIN turns ON turns.id = turn_id ORDER BY inbox.id"
+    )
+    return [dict(row) for row in rows]
 
 
-async def replace_all(tx: Transaction, rows: Sequence[tuple[object, ...]]) -> None:
-    """The journal of another file in place of this one's; turns of that file are not known here."""
+async def replace_all(tx: Transaction, rows: Sequence[dict[str, object]]) -> None:
+    """The journal of a later state of this file in place of its own."""
+    here = await tx.fetch_all("SELECT channel, chat, message, turn_id FROM inbox WHERE turn_id IS NOT NULL")
+    turns = {(row["channel"], row["chat"], row["message"]): row["turn_id"] for row in here}
     await tx.execute("DELETE FROM inbox")
-    for row in rows:
-        await tx.execute(f"INSERT INTO inbox VALUES ({', '.join('?' * len(row))})", row)
-    await tx.execute("UPDATE inbox SET turn_id = NULL WHERE turn_id NOT IN (SELECT id FROM turns)")
+    for given in rows:
+        row = dict(given)
+        words = row.pop("words")
+        if (
+            turns.get((row["channel"], row["chat"], row["message"])) != row["turn_id"]
+        ):  # said later: no turn of this file
+            row["turn_id"] = None
+            if row["answered_at"] is None and words is not None:
+                row |= {"content": words, "said": "[]"}
+        await tx.execute(
+            f"INSERT INTO inbox ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+        )
 
 
 async def give_up_waiting(tx: Transaction, at: datetime) -> int:
