@@ -58,6 +58,7 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
         talking = [asyncio.create_task(_talk(client, stop)) for client in clients]
         for _ in range(rounds):
             process = start_olvido("--data-dir", folder, "serve", environment=environment)
+            stack.callback(process.kill)
             before, answers = (sum(map(count, clients)) for count in (_connections, _answered))
             await _until(process, lambda before=before: sum(map(_connections, clients)) > before)
             wanted = answers + chance.randrange(MOST_ANSWERS)  # 0: while it is still getting ready
@@ -67,6 +68,7 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
             await asyncio.to_thread(process.communicate)
         stop.set()
         process = start_olvido("--data-dir", folder, "serve", environment=environment)
+        stack.callback(process.kill)
         await _until(process, lambda: all(task.done() for task in talking))
         await asyncio.gather(*talking)
         process.send_signal(signal.SIGTERM)

@@ -68,6 +68,7 @@ async def load(folder: Path, *, chats: int, people: int, seconds: float, pause: 
         ]
         memory: list[int] = []
         async with AsyncExitStack() as stack:
+            stack.callback(process.kill)
             for chat in talking:
                 await stack.enter_async_context(chat.client.connected())
             await talking[0].client.ask("0", "#ready#")  # everything is loaded

@@ -172,6 +172,23 @@ async def test_what_was_forgotten_since_stays_forgotten(tmp_path):
     assert b"Zebraquartz" not in (tmp_path / "people" / "me.db").read_bytes()
 
 
+async def test_a_message_that_waits_is_answered_also_when_its_turn_is_younger_than_the_copy(server, tmp_path):
+    await add(tmp_path, "I live in Lyon")
+    back_up(settings(tmp_path), "me", NOW)
+    async with Memory.open(tmp_path / "people" / "me.db") as memory:  # as a process left it that was killed
+        journal = memory.journal
+        entry, _ = await journal.receive(channel="line", chat="me/me", message="1", content="note #1#")
+        session = await memory.open_session("line", "me/me")
+        await memory.add_turn(
+            session.id, "user", entry.content, also=lambda tx, turn: journal.take(tx, entry, turn, "[]")
+        )
+    code, _, errors = await run(tmp_path, "restore", "-y")
+    assert code == 0, errors
+    async with serving(tmp_path, settings_for(server)), client(tmp_path).connected() as me:
+        assert "#1#" in (await me.answer("1")).text
+    assert server.calls == 1
+
+
 async def test_a_damaged_memory_is_set_aside_and_replaced(tmp_path):
     await add(tmp_path, "I live in Lyon")
     back_up(settings(tmp_path), "me", NOW)

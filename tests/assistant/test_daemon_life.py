@@ -31,6 +31,21 @@ def server():
         yield running
 
 
+@pytest.fixture
+def start(tmp_path, server):
+    """Starts the daemon in a process of its own, which does not outlive the test."""
+    running = []
+
+    def started(**more: object) -> subprocess.Popen[str]:
+        running.append(start_olvido("--data-dir", tmp_path, "serve", environment=settings_for(server, **more)))
+        return running[-1]
+
+    yield started
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
 def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
     return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
 
@@ -59,9 +74,9 @@ async def _ended(process: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_stop_lets_a_reply_under_way_come_to_its_end(server, tmp_path, number):
+async def test_a_stop_lets_a_reply_under_way_come_to_its_end(server, start, tmp_path, number):
     server.enqueue(slow("All of it arrives.", 1.0))
-    process = start_olvido("--data-dir", tmp_path, "serve", environment=settings_for(server))
+    process = start()
     async with client(tmp_path).connected() as me:
         await me.send("1", "tell me")
         await me.until(pieces=1)
@@ -71,17 +86,16 @@ async def test_a_stop_lets_a_reply_under_way_come_to_its_end(server, tmp_path, n
     assert not list(tmp_path.glob("*.sock")) and not list((tmp_path / "people").glob("*-wal"))
 
 
-async def test_a_reply_that_does_not_end_in_time_is_given_after_the_restart(server, tmp_path):
+async def test_a_reply_that_does_not_end_in_time_is_given_after_the_restart(server, start, tmp_path):
     server.enqueue(slow("Too late.", 30))
-    environment = settings_for(server, serve__grace_seconds=0.2)
-    process = start_olvido("--data-dir", tmp_path, "serve", environment=environment)
+    process = start(serve__grace_seconds=0.2)
     async with client(tmp_path).connected() as me:
         await me.send("1", "I live in Lyon. #1#")
         await me.until(pieces=2)  # the notice and some words
         process.send_signal(signal.SIGTERM)
         assert await _ended(process) == 0
         assert me.answers == {}
-        process = start_olvido("--data-dir", tmp_path, "serve", environment=environment)
+        process = start()
         answer = await me.answer("1")
         assert "#1#" in answer.text and "f1" in answer.said[0][1]  # once more with the notice
         process.send_signal(signal.SIGTERM)
@@ -92,9 +106,9 @@ async def test_a_reply_that_does_not_end_in_time_is_given_after_the_restart(serv
         assert len(await memory.facts.list()) == 1
 
 
-async def test_a_second_signal_ends_at_once(server, tmp_path):
+async def test_a_second_signal_ends_at_once(server, start, tmp_path):
     server.enqueue(slow("Never.", 30))
-    process = start_olvido("--data-dir", tmp_path, "serve", environment=settings_for(server))
+    process = start()
     async with client(tmp_path).connected() as me:
         await me.send("1", "#1#")
         await me.until(pieces=1)
@@ -282,11 +296,10 @@ def _footprint(daemon) -> dict[str, int]:
 # -- secrets
 
 
-async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, tmp_path):
+async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, start, tmp_path):
     key = "kq9-verysecretkey-1234567890"
     server.enqueue(fails(401, f"bad key {key}"))
-    environment = settings_for(server, model__api_key=key, logs__level="debug")
-    process = start_olvido("--data-dir", tmp_path, "serve", environment=environment)
+    process = start(model__api_key=key, logs__level="debug")
     async with client(tmp_path).connected() as me:
         answer = await me.ask("1", "hello")
         assert answer.said[-1][0] == "error"
