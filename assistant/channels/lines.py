@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from assistant.channels import Inbound, Mailbox
 from assistant.errors import AssistantError, NotDelivered
@@ -31,6 +31,16 @@ MOST_UNREAD_BYTES = 1 << 20  # of pieces a client does not read; then they are l
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
+class _NoLine(Exception):
+    """What came is no line of this channel."""
+
+
+def _person(name: str) -> str:
+    if not usable_owner(name):
+        raise ValueError("no name of a person")
+    return name
+
+
 class Line(BaseModel):
     """What a client may say."""
 
@@ -39,7 +49,7 @@ class Line(BaseModel):
     type: Literal["message", "ack", "hello"]
     chat: Name = "me"
     id: Name = "-"
-    owner: str | None = None
+    owner: Annotated[str, AfterValidator(_person)] | None = None
     text: str = ""
     speaker: Annotated[str, Field(max_length=200)] | None = None
     quoted: str = ""
@@ -91,17 +101,15 @@ class LineChannel:
 
     async def _connected(self, mailbox: Mailbox, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while (said := await read_json(reader)) is not None:
-                await self._heard(mailbox, Line(**said), writer)
-        except (ValueError, ValidationError, TypeError):  # nothing of it is repeated: it may be a secret
+            while (line := await _line(reader)) is not None:
+                await self._heard(mailbox, line, writer)
+        except _NoLine:  # nothing of it is repeated: it may be a secret
             await write_json(writer, {"type": "error", "text": "That line is none of this channel, or too long."})
         finally:
             self._lost(writer)
 
     async def _heard(self, mailbox: Mailbox, line: Line, writer: asyncio.StreamWriter) -> None:
         owner = line.owner or self._owner
-        if not usable_owner(owner):
-            raise ValueError("no name of a person")
         chat = f"{owner}/{line.chat}"
         if line.type == "ack":
             if (arrived := self._acks.get((chat, line.id))) and not arrived.done():
@@ -136,6 +144,14 @@ class LineChannel:
         for (chat, _), arrived in self._acks.items():
             if chat in gone and not arrived.done():
                 arrived.set_exception(ConnectionResetError())
+
+
+async def _line(reader: asyncio.StreamReader) -> Line | None:
+    try:
+        said = await read_json(reader)
+        return None if said is None else Line(**said)
+    except (ValueError, TypeError):  # a ValidationError is one, and names what was said
+        raise _NoLine from None
 
 
 def _ids(message: Received) -> dict[str, Any]:
