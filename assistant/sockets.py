@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import socket
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -46,11 +47,7 @@ async def listening(file: Path, handler: Handler, *, longest_line: int = LONGEST
             handlers.discard(task)
             writer.close()
 
-    mask = os.umask(0o177)  # nobody else, from the first moment on
-    try:
-        server = await asyncio.start_unix_server(connected, file, limit=longest_line)
-    finally:
-        os.umask(mask)
+    server = await asyncio.start_unix_server(connected, sock=_bound(file), limit=longest_line)
     try:
         yield
     finally:
@@ -67,6 +64,18 @@ def _make_place(file: Path) -> None:
     if not stat.S_ISDIR(place.st_mode) or place.st_uid != os.getuid():
         raise AssistantError(f"{file.parent} belongs to somebody else. Remove it, or move the data folder.")
     file.unlink(missing_ok=True)
+
+
+def _bound(file: Path) -> socket.socket:
+    """A socket only its owner may open: nobody can connect before it listens, and then its rights are set."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(os.fspath(file))
+        file.chmod(0o600)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def _remove(file: Path) -> None:

@@ -217,6 +217,8 @@ async def test_there_is_one_daemon_per_folder_and_the_command_line_works_beside_
             async with serving(tmp_path, environment):
                 pass
         await me.ask("1", "I live in Lyon. #1#")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+        assert modes["line.sock"] == modes["control.sock"] == 0o600 and modes["people"] == 0o700
         code, output, _ = await asyncio.to_thread(run, tmp_path, environment, "facts", "add", "I like tea")
         assert code == 0 and "f2" in output
         assert "I like tea" in (await me.ask("2", "/facts")).everything
