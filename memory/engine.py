@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self
 from zoneinfo import ZoneInfo
@@ -15,6 +15,7 @@ from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
 from memory.facts import Facts
 from memory.fading import Fading
+from memory.journal import Also, Journal
 from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
@@ -90,6 +91,7 @@ class Memory:
             prompt=prompt,
         )
         self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
+        self.journal = Journal(database=database, clock=clock)
         self._compressor = Compressor(
             database=database,
             index=index,
@@ -137,10 +139,27 @@ class Memory:
         """Starts a session with an empty window; the previous one of that chat is closed and will be compressed."""
         return await self._conversation.open_session(channel, chat, language)
 
-    async def add_turn(self, session_id: int, role: Role, content: str, speaker: str | None = None) -> Turn:
-        """Stores a message; one of the user teaches its facts in the same transaction."""
+    async def resume_session(
+        self, channel: str, chat: str, language: str = "en", idle: timedelta | None = None
+    ) -> Session:
+        """The open session of a chat; a new one when there is none, or nothing was said for longer than `idle`."""
+        return await self._conversation.resume_session(channel, chat, language, idle)
+
+    async def add_turn(
+        self, session_id: int, role: Role, content: str, speaker: str | None = None, *, also: Also | None = None
+    ) -> Turn:
+        """Stores a message; one of the user teaches its facts, and `also` is run, in the same transaction."""
         used = self._contexts.last_used(session_id) if role == "assistant" else ()
-        return await self._conversation.add_turn(session_id, role, content, speaker, used)
+        return await self._conversation.add_turn(session_id, role, content, speaker, used, also)
+
+    async def last_turn(self, session_id: int) -> Turn | None:
+        """The newest turn of a session that is still in its window."""
+        window = await self._conversation.window(session_id)
+        return window[-1] if window else None
+
+    async def session_language(self, session_id: int) -> str:
+        """The language of a session so far."""
+        return await self._conversation.language(session_id)
 
     async def assemble(
         self, session_id: int, recall_tokens: int | None = None, tools: Sequence[Mapping[str, object]] = ()

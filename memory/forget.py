@@ -1,10 +1,11 @@
 """Forgetting, complete (F11): rows, index, vectors, history, the words in turns; a keyed hash is all that stays."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memory.database import Database, View
+from memory.database import Database, Transaction, View
 from memory.errors import NotFound
 from memory.language import LanguagePack, fold, words_of
 from memory.learn import KIND, normalised
@@ -12,6 +13,7 @@ from memory.ports import Clock
 from memory.signals import sentences
 from memory.stores import context as context_rows
 from memory.stores import facts as rows
+from memory.stores import inbox as inbox_rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Index, stems
 from memory.tokens import count_tokens
@@ -69,6 +71,7 @@ class Forgetting:
             for turn in gone.turns:
                 content = self._cut(turn.content, wordings)
                 await turn_rows.rewrite(tx, turn.id, content, count_tokens(content))
+            await self._cut_waiting(tx, wordings)
             await rows.erase(tx, [fact.id for fact in facts], now)
             await rows.narrow_quotes(tx, {fact.quote for fact in wordings})
         return replace(gone, complete=await self._database.checkpoint())
@@ -130,6 +133,13 @@ class Forgetting:
         return [
             turn for turn in await turn_rows.with_content(view) if self._cut(turn.content, wordings) != turn.content
         ]
+
+    async def _cut_waiting(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
+        """Takes the words out of messages and replies that wait in the journal."""
+        for entry in await inbox_rows.with_words(tx):
+            said = [{**part, "text": self._cut(part["text"], wordings)} for part in json.loads(entry.said)]
+            content = self._cut(entry.content, wordings)
+            await inbox_rows.rewrite(tx, entry.id, content, json.dumps(said, ensure_ascii=False))
 
     def _cut(self, content: str, wordings: Sequence[Fact]) -> str:
         """The words of a turn without those that say one of the facts, in its own words or in others."""

@@ -119,6 +119,25 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A message as a channel delivered it, and how far it got; `said` is the reply to send, as JSON."""
+
+    id: int
+    channel: str
+    chat: str
+    message: str
+    speaker: str | None
+    content: str
+    private: bool
+    received_at: datetime
+    begun: bool = False
+    turn_id: int | None = None
+    said: str = "[]"
+    answered: bool = False
+    sent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A segment of turns as keys and values (S1); never prose, never changed."""
 

@@ -14,10 +14,11 @@ import pysqlite3
 import pytest
 
 from assistant.model import ChatModel
+from assistant.said import Said
 from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, fails, says
-from assistant.turn import Said, take_turn
+from assistant.turn import take_turn
 from memory import Memory
 from memory.testing import start_python
 
