@@ -14,7 +14,7 @@ import pytest
 from bench.extraction import quality
 
 FOLDER = Path(__file__).parent / "extraction"
-FLOORS = {"developed_on": (0.96, 0.90), "kept": (0.90, 0.75)}
+FLOORS = {"developed_on": (0.98, 0.95), "developed_on_2": (0.95, 0.91), "developed_on_3": (0.97, 0.92)}
 
 
 @pytest.mark.parametrize("half", FLOORS)
