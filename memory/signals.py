@@ -66,13 +66,14 @@ def extract(text: str, language: str | None = None, packs: Mapping[str, Language
     pack = packs[language if language and language in packs else detect(own, language, packs)]
     if pack.blocks["message"].search(fold(own[:_BLOCKING_PART])):
         return []
+    asks = is_question(own, pack)
     drafts: list[FactDraft] = []
     carried = False
     for heard in _heard([whole[:_LONGEST_SENTENCE] for whole in sentences(own)]):
         drafts_here, carried = _from_sentence(heard, carried, pack)
+        if asks:
+            drafts_here = [draft for draft in drafts_here if _outlasts_a_question(draft, heard, pack)]
         drafts.extend(draft for draft in drafts_here if draft.fact not in {known.fact for known in drafts})
-    if is_question(own, pack):
-        return [draft for draft in drafts if _outlasts_a_question(draft)]
     return drafts
 
 
@@ -83,12 +84,16 @@ def _heard(parts: list[str]) -> Iterator[opinion.Heard]:
         yield opinion.Heard(text=part, before=before, after=after, place=place, sentences=len(parts))
 
 
-def _outlasts_a_question(draft: FactDraft) -> bool:
+def _outlasts_a_question(draft: FactDraft, heard: opinion.Heard, pack: LanguagePack) -> bool:
     """Whether a fact counts although the message asks something: what people say of themselves to explain a question
     ("I'm a beginner, how do I ...?") is about the question; who they live with, or what they cannot eat, is not."""
-    return draft.signalled or draft.kind in ("instruction", "decision") or draft.attribute in _LASTING
+    if draft.signalled or draft.kind in ("instruction", "decision") or draft.attribute in _LASTING:
+        return True
+    score = opinion.score(heard, pack) if draft.attribute in _TOLD_ASIDE else None
+    return score is not None and score >= _LIMITS.fact_opinion_outlasts
 
 
+_TOLD_ASIDE = frozenset({"job", "name", "family", "marital", "origin", "spoken language", "project"})
 _LASTING = frozenset({"home", "pet", "child", "partner", "religion", "allergy", "diet", "health"})
 
 
