@@ -70,6 +70,23 @@ class Limits:
         "F7", 0.05, "How much nearer than the next a fact must be to be the one that is replaced, 0 to 1."
     )
     fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
+    fact_replaces_odds: float = rule(
+        "F7", -0.3, "A known fact is replaced when the weighed signs for it are at least this, log odds."
+    )
+    fact_replaces_odds_ruled: float = rule(
+        "F7", -1.5, "The same for a fact that the rules already take for replaced, log odds."
+    )
+    fact_opinion_accepts: float = rule(
+        "F2", 2.4, "A sentence no rule knows is a fact when the learned opinion of it is at least this, log odds."
+    )
+    fact_opinion_refuses: float = rule(
+        "F2", -1.6, "What a rule takes for a plain declaration is none when the opinion is at most this, log odds."
+    )
+    fact_opinion_outlasts: float = rule(
+        "F2", 4.0, "A plain declaration in a message that also asks counts when the opinion is at least this, log odds."
+    )
+    fact_opinion_topic: float = rule("F7", 0.5, "How sure the opinion must be what a fact is about, 0 to 1.")
+    fact_opinion_change: float = rule("F7", 0.5, "How sure it must be that a fact tells a change, 0 to 1.")
     fact_asked_words: float = rule(
         "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."
     )
