@@ -23,6 +23,7 @@ from memory.testing import FakeClock
 from memory.values import Statement
 
 QUICK_SIZES, FULL_SIZES = (2_000, 20_000), (10_000, 100_000, 1_000_000)
+HEADINGS = ("statements", "inserted/s", "file MB", "memory MB", "recall ms", "at 95%", "assemble ms", "95%")
 QUESTIONS = 30
 BATCH = 1_000
 _PEOPLE = ("Ana", "Luis", "Marta", "Tom", "Irene", "Paolo", "Wei", "Sofia")
@@ -202,6 +203,7 @@ async def run(sizes: Sequence[int], folder: Path) -> tuple[list[list[object]], d
                 medians[name].append(middle)
                 row += [round(middle * 1000, 1), round(high * 1000, 1)]
             lines.append(row)
+            print(f"  {dict(zip(HEADINGS, row, strict=True))}", file=sys.stderr, flush=True)
     figures = {}
     for name, values in medians.items():
         for before, after, one, other in zip(values, values[1:], sizes, sizes[1:], strict=False):
@@ -219,8 +221,7 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     sizes = options.sizes or (FULL_SIZES if options.full else QUICK_SIZES)
     with tempfile.TemporaryDirectory() as folder:
         lines, figures = asyncio.run(run(sizes, Path(folder)))
-    headings = ["statements", "inserted/s", "file MB", "memory MB", "recall ms", "95%", "assemble ms", "95%"]
-    print(table(headings, lines))
+    print(table(HEADINGS, lines))
     print()
     print(table(["figure", "value"], [[name, value] for name, value in figures.items()]))
     save(figures, options.json)
