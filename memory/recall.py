@@ -98,11 +98,20 @@ class Recall:
         asked, topic = await self._asked(question, pack)
         found = await self._ranked(asked, topic, language, STATEMENT_KINDS, self._limits.recall_candidates)
         found = [one for one in found if one.line.state == "active"]
+        opinions = await self._opinions(asked, topic, language) if asked.advice and not asked.past else []
         if not found or not (asked.past or await self._bears_on(found, topic, language)):
-            return [], 0
+            return opinions, self._limits.recall_advice_tokens
         share = self._limits.recall_evidence if asked.past else self._limits.recall_ordinary_evidence
         room = self._limits.recall_tokens if asked.past else self._limits.recall_ordinary_tokens
-        return [_hit(one) for one in found if one.score >= share * found[0].score], room
+        kept = [_hit(one) for one in found if one.score >= share * found[0].score]
+        first = {hit.id for hit in opinions}
+        return [*opinions, *(hit for hit in kept if hit.id not in first)], room
+
+    async def _opinions(self, asked: Asked, topic: str, language: str) -> list[RecallHit]:
+        """The user's opinions nearest to what advice is asked for: they bear on it whatever words it uses."""
+        found = await self._ranked(asked, topic, language, ("opinion",), self._limits.recall_opinions)
+        near = sorted(found, key=lambda one: -one.line.meaning)[: self._limits.recall_opinions]
+        return [_hit(one) for one in near if one.line.state == "active"]
 
     async def _bears_on(self, found: Sequence[Ranked], topic: str, language: str) -> bool:
         """Whether one of the best lines has enough of the question's words, the rarer ones counting more."""
@@ -137,7 +146,8 @@ class Recall:
         answered = bool(pack.you_said.search(fold(query)))
         advice = bool(pack.advice.search(fold(query)))
         known = await self._known_names(query, pack)
-        days = spans(query, self._clock().astimezone(self._zone).date(), pack)
+        today = self._clock().astimezone(self._zone).date()
+        days = [span for span in spans(query, today, pack) if span.since < today]
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",
@@ -148,7 +158,7 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=bool(named or known or days or answered or pack.past.search(fold(query)) or (first and not advice)),
+            past=bool(named or days or answered or pack.past.search(fold(query)) or (not advice and (first or known))),
         )
         whose = {word for speaker in named for word in words_of(speaker)}
         return asked, " ".join(word for word in words_of(query) if word not in whose) or query
