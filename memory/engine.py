@@ -26,6 +26,7 @@ from memory.signals import extract
 from memory.static import StaticPrompt, shipped_prompt
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
+from memory.times import moment
 from memory.tokens import count_tokens
 from memory.values import Context, FactDraft, RecallHit, Role, Session, Turn
 
@@ -49,6 +50,7 @@ class Memory:
         embedded = EmbeddedEmbedder(packs, limits)
         wanted = embedder or embedded
         self.database = database
+        self._clock = clock
         self.timezone = ZoneInfo(timezone)
         self.packs = packs
         self.limits = limits
@@ -184,6 +186,16 @@ class Memory:
     ) -> list[RecallHit]:
         """The k best lines for a query; `since` is inclusive, `until` exclusive. Changes no ranking."""
         return await self._recall(query, k, since=since, until=until, kinds=kinds, entity=entity)
+
+    async def timeline(
+        self, since: datetime | None = None, until: datetime | None = None, limit: int = 200
+    ) -> list[RecallHit]:
+        """What was said in a stretch of time and is still kept, oldest first; of more than `limit` the last ones."""
+        return await self._recall.timeline(since, until, limit)
+
+    def moment(self, text: str, *, end: bool = False) -> datetime:
+        """The moment a person means by "2025-03-01", "30d" or "yesterday"; with `end` the end of that time."""
+        return moment(text, self._clock(), self.timezone, self.packs, end=end)
 
     async def same_question(self, first: str, second: str) -> bool:
         """Whether an answer to one question answers the other; in doubt not."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory.calibrate import Calibrator
@@ -294,7 +294,11 @@ class Facts:
         facts = {fact.id: fact for fact in await rows.with_ids(self._database, near)}
         facts |= {fact.id: fact for fact in await rows.pinned(self._database)}
         candidates = [
-            Candidate(fact=self._dated(fact), similarity=near.get(fact.id, 0.0))
+            Candidate(
+                fact=self._dated(fact),
+                similarity=near.get(fact.id, 0.0),
+                old=self._clock() - fact.last_confirmed_at > timedelta(days=self._limits.fact_dated_days),
+            )
             for fact in facts.values()
             if fact.status == "current"
         ]

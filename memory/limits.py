@@ -47,6 +47,7 @@ class Limits:
         "F5", 30, "Low confidence and unconfirmed for longer: never in a prompt, in days."
     )
     fact_due_days: int = rule("F12", 14, "A fact this close to fading is offered for keeping, in days.")
+    fact_dated_days: int = rule("F7", 7, "A fact not said for longer is sent with its date, in days.")
     facts_tokens: int = rule("F8", 150, "Facts in one request, in tokens.")
     pinned_tokens: int = rule("F8", 60, "Of these, pinned facts, in tokens.")
     fact_tokens: int = rule("F8", 60, "One stored fact; longer ones are cut at a clause, in tokens.")
@@ -69,6 +70,23 @@ class Limits:
         "F7", 0.05, "How much nearer than the next a fact must be to be the one that is replaced, 0 to 1."
     )
     fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
+    fact_replaces_odds: float = rule(
+        "F7", -0.3, "A known fact is replaced when the weighed signs for it are at least this, log odds."
+    )
+    fact_replaces_odds_ruled: float = rule(
+        "F7", -1.5, "The same for a fact that the rules already take for replaced, log odds."
+    )
+    fact_opinion_accepts: float = rule(
+        "F2", 2.4, "A sentence no rule knows is a fact when the learned opinion of it is at least this, log odds."
+    )
+    fact_opinion_refuses: float = rule(
+        "F2", -1.6, "What a rule takes for a plain declaration is none when the opinion is at most this, log odds."
+    )
+    fact_opinion_outlasts: float = rule(
+        "F2", 4.0, "A plain declaration in a message that also asks counts when the opinion is at least this, log odds."
+    )
+    fact_opinion_topic: float = rule("F7", 0.5, "How sure the opinion must be what a fact is about, 0 to 1.")
+    fact_opinion_change: float = rule("F7", 0.5, "How sure it must be that a fact tells a change, 0 to 1.")
     fact_asked_words: float = rule(
         "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."
     )
@@ -99,7 +117,7 @@ class Limits:
         "M1", 20_000, "Of a longer message only its beginning and end become statements, in characters."
     )
 
-    statement_worth: float = rule("M1", 0.315, "Estimated worth below which a sentence is not kept, 0 to 1.")
+    statement_worth: float = rule("M1", 0.295, "Estimated worth below which a sentence is not kept, 0 to 1.")
     statement_tokens: int = rule("M1", 60, "Sentences of one turn are kept together up to this length, in tokens.")
     statement_unread_days: int = rule(
         "M2", 365, "A statement unread for more days of use is dropped, in days on which the assistant was used."
@@ -118,8 +136,8 @@ class Limits:
 
     # Recall
     recall_candidates: int = rule("M2", 200, "Lines looked at by each way of searching, a count.")
-    recall_context_weight: float = rule("M2", 0.3, "What a word said around a line counts beside one of its own.")
-    recall_meaning_weight: float = rule("M2", 0.5, "What nearness in meaning counts beside shared words.")
+    recall_context_weight: float = rule("M2", 0.25, "What a word said around a line counts beside one of its own.")
+    recall_meaning_weight: float = rule("M2", 0.6, "What nearness in meaning counts beside shared words.")
     recall_speaker_weight: float = rule("M2", 2.0, "Factor for lines of the one speaker the question names.")
     recall_own_weight: float = rule("M2", 1.2, "Factor for the user's own lines when they ask about themselves.")
     recall_answer_weight: float = rule("M2", 1.5, "Factor for the assistant's lines when they are asked for.")
@@ -129,7 +147,7 @@ class Limits:
     recall_entity_weight: float = rule("M2", 0.1, "What a name of the question adds to a line that has it.")
     recall_time_factor: float = rule("M2", 1.5, "Factor for lines of the days the question names.")
     recall_recency_weight: float = rule("M2", 0.05, "What the newest line has before the oldest, other things equal.")
-    recall_newest_weight: float = rule("M2", 0.25, "The same when the question asks how things stand now.")
+    recall_newest_weight: float = rule("M2", 0.15, "The same when the question asks how things stand now.")
     recall_recency_days: int = rule("M2", 90, "After so many days a line has lost most of that, in days.")
     recall_fading_weight: float = rule("M2", 0.1, "What a line loses that nobody reads until it is dropped, 0 to 1.")
     recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")

@@ -23,6 +23,7 @@ from memory.values import FactState, RecallHit, Statement
 STATEMENT_KINDS = ("world", "experience", "opinion", "observation")
 KINDS = ("fact", "episode", *STATEMENT_KINDS)
 _NAME = re.compile(r"(?<=[\w,;:’'\"“)¿¡] )[A-ZÀ-ÖØ-Þ][\w'’-]+")  # not at the beginning of a sentence
+_FAINT = 0.15  # a cosine below this says nothing
 _LOOKED_AT = 5  # so many of the best lines are looked at to see whether there is anything to recall
 _STORED = {"episode": ("summary",)}  # a summary is what there is of an episode so far
 
@@ -71,11 +72,21 @@ class Recall:
         kept = [
             one
             for one in found
-            if (since is None or one.line.at >= since)
+            if (one.line.words > 0 or one.line.meaning > _FAINT)
+            and (since is None or one.line.at >= since)
             and (until is None or one.line.at < until)
             and (entity is None or _is_about(entity, one.line))
         ]
         return [_hit(one) for one in kept[:k]]
+
+    async def timeline(self, since: datetime | None, until: datetime | None, limit: int) -> list[RecallHit]:
+        """What was said in a stretch of time and is still kept, oldest first; of more than `limit` the last ones."""
+        bounds = [moment.astimezone(UTC) if moment else None for moment in (since, until)]
+        said = await context_rows.statements_between(self._database, bounds[0], bounds[1], limit)
+        states = await self._fact_states(said, self._clock())
+        today = await context_rows.day_number(self._database)
+        lines = [self._line(one, today, states.get(one.id, "active")) for one in said if states.get(one.id) != "stale"]
+        return [_hit(Ranked(line=line, score=0.0, why="said then")) for line in lines]
 
     async def evidence(self, question: str, language: str) -> tuple[list[RecallHit], int]:
         """The statements that speak to a question, best first, and how many tokens of them it calls for.

@@ -80,6 +80,7 @@ class ChosenFact:
     score: float
     why: str
     tokens: int
+    since: datetime | None = None  # when it was last said, if that is a while ago
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

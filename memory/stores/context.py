@@ -118,8 +118,8 @@ async def summaries_with_ids(reader: Reader, ids: Sequence[str]) -> list[Summary
 async def insert_statement(tx: Transaction, statement: Statement) -> Statement:
     """A new statement."""
     written = await tx.execute(
-        "INSERT INTO statements (kind, text, speaker, session_id, turn_id, language, entities, at, gist, context, "
-        "read_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) FROM days))",
+        "INSERT INTO statements (kind, text, speaker, session_id, turn_id, language, entities, at, gist, "
+        "read_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) FROM days))",
         (
             statement.kind,
             statement.text,
@@ -130,7 +130,6 @@ async def insert_statement(tx: Transaction, statement: Statement) -> Statement:
             json.dumps(statement.entities, ensure_ascii=False),
             statement.at.isoformat(),
             statement.gist,
-            " ".join(statement.context),
         ),
     )
     row = await tx.fetch_one("SELECT * FROM statements WHERE id = ?", (written.lastrowid,))
@@ -188,6 +187,17 @@ async def statements_of_turns(reader: Reader, turn_ids: Sequence[int]) -> list[S
         f"SELECT * FROM statements WHERE turn_id IN ({', '.join('?' * len(turn_ids))})", turn_ids
     )
     return [_statement(row) for row in rows]
+
+
+async def statements_between(
+    reader: Reader, since: datetime | None, until: datetime | None, limit: int
+) -> list[Statement]:
+    """The last statements of a stretch of time, oldest first."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE at >= ? AND at < ? ORDER BY at DESC, id DESC LIMIT ?",
+        (since.isoformat() if since else "", until.isoformat() if until else "9", limit),
+    )
+    return [_statement(row) for row in reversed(rows)]
 
 
 async def statements_before(reader: Reader, session_id: int, turn_id: int) -> list[Statement]:
@@ -279,7 +289,6 @@ def _statement(row: Row) -> Statement:
         language=row["language"],
         entities=tuple(json.loads(row["entities"])),
         at=datetime.fromisoformat(row["at"]),
-        context=tuple(row["context"].split()),
         gist=row["gist"],
         read_on=row["read_on"],
     )
