@@ -102,7 +102,7 @@ class Recall:
         if not found or not (asked.past or await self._bears_on(found, topic, language)):
             return opinions, self._limits.recall_advice_tokens
         share = self._limits.recall_evidence if asked.past else self._limits.recall_ordinary_evidence
-        room = self._limits.recall_tokens if asked.past else self._limits.recall_ordinary_tokens
+        room = self._limits.recall_tokens if asked.clearly_past else self._limits.recall_ordinary_tokens
         kept = [_hit(one) for one in found if one.score >= share * found[0].score]
         first = {hit.id for hit in opinions}
         return [*opinions, *(hit for hit in kept if hit.id not in first)], room
@@ -148,6 +148,7 @@ class Recall:
         known = await self._known_names(query, pack)
         today = self._clock().astimezone(self._zone).date()
         days = [span for span in spans(query, today, pack) if span.since < today]
+        clear = bool(named or days or answered or pack.past.search(fold(query)))
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",
@@ -158,7 +159,8 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=bool(named or days or answered or pack.past.search(fold(query)) or (not advice and (first or known))),
+            past=clear or (not advice and (first or known)),
+            clearly_past=clear,
         )
         whose = {word for speaker in named for word in words_of(speaker)}
         return asked, " ".join(word for word in words_of(query) if word not in whose) or query
