@@ -208,10 +208,9 @@ class Conversation:
         for turn in turns:
             if turn.id not in self._vectors and (vector := await self._index.vector(turn.content)) is not None:
                 self._vectors[turn.id] = vector
-        known = {turn.id for turn in window}
-        self._vectors = {
-            ref: vector for ref, vector in self._vectors.items() if ref in known or len(self._vectors) < 4096
-        }
+        if len(self._vectors) > self._limits.turn_embeddings_held:
+            known = {turn.id for turn in window}
+            self._vectors = {ref: vector for ref, vector in self._vectors.items() if ref in known}
         return [
             Said(text=both_ends(turn.content, self._limits.looked_at_characters), vector=self._vectors[turn.id])
             for turn in turns
