@@ -160,7 +160,7 @@ def cross_validated(found: Sequence[Example], rows: Sequence[Row]) -> Any:
         rest = np.where(messages % FOLDS != fold_number)[0]
         model = fit([rows[number] for number in rest], facts[rest], weights[rest], BUCKETS)
         for number in np.where(messages % FOLDS == fold_number)[0]:
-            scores[number] = model[0] + model[rows[number][0]] @ rows[number][1]
+            scores[number] = opinion.chance(float(model[0] + model[rows[number][0]] @ rows[number][1]))
     return scores
 
 

@@ -106,7 +106,7 @@ class Conversation:
         said_by = " ".join((speaker or "").encode("utf-8", "replace").decode().split())[:_SPEAKER_CHARACTERS] or role
         looked_at = both_ends(content, self._limits.looked_at_characters)
         spoken = detect(looked_at, language, self._packs)
-        drafts = await asyncio.to_thread(extract, content, spoken, self._packs) if role == "user" else []
+        drafts = await asyncio.to_thread(extract, content, spoken, self._packs, self._limits) if role == "user" else []
         insisted = self._packs[spoken].insists(content)
         ready = await self._facts.learner.prepare([draft for draft in drafts if not draft.secret or insisted])
         asked = await self._asked_about(own_words(looked_at), spoken) if role == "user" and not drafts else []

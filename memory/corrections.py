@@ -34,20 +34,26 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     for entry in known:
         if says_the_same(draft, entry.fact, packs):
             return Verdict(confirms=entry.fact)
+    pack = packs[draft.language]
+    said_so = _has_word(draft.quote, pack, "replacing")
     ruled = by_rules(draft, known, packs, limits)
-    odds = replaces.odds(signs(draft, known, ruled, packs))
-    if not odds:
+    chances = replaces.chances(signs(draft, known, ruled, packs))
+    if not chances:
         return ruled
-    best = max(range(len(odds)), key=lambda place: (odds[place], known[place].fact.id))
+    best = max(range(len(chances)), key=lambda place: (chances[place], known[place].fact.id))
     if ruled.supersedes:
         kept = tuple(
             entry.fact
-            for entry, chance in zip(known, odds, strict=True)
-            if entry.fact in ruled.supersedes and (not ruled.weighed or chance >= limits.fact_replaces_odds_ruled)
+            for entry, chance in zip(known, chances, strict=True)
+            if entry.fact in ruled.supersedes and (not ruled.weighed or chance >= limits.fact_replaces_chance_ruled)
         )
         if kept:
             return Verdict(supersedes=kept, weighed=ruled.weighed)
-    if odds[best] >= limits.fact_replaces_odds:
+    told = said_so or replaces.tells_change(draft, pack, limits.fact_opinion_change)
+    rival = max((chance for place, chance in enumerate(chances) if place != best), default=0.0)
+    if told and chances[best] >= limits.fact_replaces_chance:
+        if rival > chances[best] * limits.fact_replaces_rival:
+            return Verdict(unclear=(known[best].fact,))
         return Verdict(supersedes=(known[best].fact,), weighed=True)
     return Verdict(unclear=ruled.unclear or ruled.supersedes[:1])
 

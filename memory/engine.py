@@ -209,7 +209,7 @@ class Memory:
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""
-        return extract(text, language, self.packs)
+        return extract(text, language, self.packs, self.limits)
 
     async def use_model(self, model: str) -> None:
         """Requests are measured in the tokens of this model from now on (B6)."""

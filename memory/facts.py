@@ -324,7 +324,7 @@ class Facts:
         if not text:
             raise Refused("A fact needs at least one word.")
         spoken = language if language and language in self._packs else detect(text, None, self._packs)
-        found = extract(text, spoken, self._packs)
+        found = extract(text, spoken, self._packs, self._limits)
         draft = found[0] if len(found) == 1 else plain_draft(text, spoken, self._packs)
         whole = shortened(text, self._limits.fact_tokens)
         return replace(draft, fact=whole, quote=text, secret=find_secret(text))

@@ -71,20 +71,26 @@ class Limits:
         "F7", 0.05, "How much nearer than the next a fact must be to be the one that is replaced, 0 to 1."
     )
     fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
-    fact_replaces_odds: float = rule(
-        "F7", -0.3, "A known fact is replaced when the weighed signs for it are at least this, log odds."
+    fact_replaces_chance: float = rule(
+        "F7", 0.43, "A known fact is replaced when the weighed signs say so with at least this chance, 0 to 1."
     )
-    fact_replaces_odds_ruled: float = rule(
-        "F7", -1.5, "The same for a fact that the rules already take for replaced, log odds."
+    fact_replaces_rival: float = rule(
+        "F7", 0.7, "Share of the best chance at which another fact makes it unclear which one is replaced, 0 to 1."
+    )
+    fact_replaces_chance_ruled: float = rule(
+        "F7", 0.18, "The same for a fact that the rules already take for replaced, 0 to 1."
     )
     fact_opinion_accepts: float = rule(
-        "F2", 2.4, "A sentence no rule knows is a fact when the learned opinion of it is at least this, log odds."
+        "F2", 0.92, "A sentence no rule knows is a fact when the learned opinion is at least this sure of it, 0 to 1."
+    )
+    fact_opinion_accepts_lead: float = rule(
+        "F2", 0.97, "The same for words that stand before a fact in its sentence, 0 to 1."
     )
     fact_opinion_refuses: float = rule(
-        "F2", -1.6, "What a rule takes for a plain declaration is none when the opinion is at most this, log odds."
+        "F2", 0.17, "What a rule takes for a plain declaration is none when the opinion is at most this sure, 0 to 1."
     )
     fact_opinion_outlasts: float = rule(
-        "F2", 4.0, "A plain declaration in a message that also asks counts when the opinion is at least this, log odds."
+        "F2", 0.98, "A plain declaration in a message that also asks counts when the opinion is this sure, 0 to 1."
     )
     fact_opinion_topic: float = rule("F7", 0.5, "How sure the opinion must be what a fact is about, 0 to 1.")
     fact_opinion_change: float = rule("F7", 0.5, "How sure it must be that a fact tells a change, 0 to 1.")

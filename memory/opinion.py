@@ -5,6 +5,7 @@ them on the labelled messages of the repository and writes `opinion.npz`. Determ
 millisecond a sentence. A language without weights has no opinion: then the rules alone decide.
 """
 
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -41,11 +42,11 @@ class Heard:
 
 
 def score(heard: Heard, pack: LanguagePack) -> float | None:
-    """How much a sentence sounds like a fact (log odds); None when the language has no weights."""
+    """How likely a sentence states a lasting fact, 0 to 1; None when the language has no weights."""
     weights = _weights().get(f"{pack.code}.fact")
     if weights is None:
         return None
-    return float(weights[0] + sum(weights[1 + place] * value for place, value in hashed(heard, pack)))
+    return chance(float(weights[0]) + sum(float(weights[1 + place]) * value for place, value in hashed(heard, pack)))
 
 
 def topics(text: str, pack: LanguagePack) -> dict[str, float]:
@@ -61,11 +62,16 @@ def topics(text: str, pack: LanguagePack) -> dict[str, float]:
     scores = (weights[:, places].astype(np.float32) / TOPIC_SCALE) @ values
     odds = np.exp(scores[:-1] - scores[:-1].max())
     names = [str(name) for name in _weights()["topics"]]
-    change = 1 / (1 + float(np.exp(-scores[-1])))
+    change = chance(float(scores[-1]))
     return {**dict(zip(names, (odds / odds.sum()).tolist(), strict=True)), CHANGE: change}
 
 
 CHANGE = "change"
+
+
+def chance(odds: float) -> float:
+    """Log odds as a chance from 0 to 1."""
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
 
 
 def hashed(heard: Heard, pack: LanguagePack) -> Iterator[tuple[int, float]]:

@@ -22,12 +22,15 @@ TOGETHER = (
 _COMMON = frozenset("我的了是在不")
 
 
-def odds(rows: Sequence[Sequence[float]]) -> list[float] | None:
-    """How likely each fact is the one replaced (log odds); None when there are no weights."""
+def chances(rows: Sequence[Sequence[float]]) -> list[float] | None:
+    """How likely each fact is the one replaced, 0 to 1; None when there are no weights."""
     weights = opinion.stored("replaces")
     if weights is None:
         return None
-    return [float(weights[0] + sum(a * b for a, b in zip(weights[1:], row, strict=True))) for row in rows]
+    return [
+        opinion.chance(float(weights[0]) + sum(float(a) * b for a, b in zip(weights[1:], row, strict=True)))
+        for row in rows
+    ]
 
 
 def rows(
@@ -51,6 +54,13 @@ def rows(
         pairs = [each[first] * each[second] for first, second in TOGETHER]
         result.append([*(each[name] for name in SIGNS), *pairs, max(-1.5, min(1.5, ahead))])
     return result
+
+
+def tells_change(draft: FactDraft, pack: LanguagePack, surely: float) -> bool:
+    """Whether a new fact sounds like a change of something, by its rule or by what the opinion learnt."""
+    if draft.kind == "change":
+        return True
+    return draft.kind != "statement" and _topics(draft.quote, pack).get(opinion.CHANGE, 0.0) >= surely
 
 
 def _common(draft: FactDraft, fact: Fact, pack: LanguagePack, packs: Mapping[str, LanguagePack]) -> dict[str, float]:

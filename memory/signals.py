@@ -57,9 +57,14 @@ class Found:
     match: re.Match[str]
 
 
-def extract(text: str, language: str | None = None, packs: Mapping[str, LanguagePack] | None = None) -> list[FactDraft]:
+def extract(
+    text: str,
+    language: str | None = None,
+    packs: Mapping[str, LanguagePack] | None = None,
+    limits: Limits | None = None,
+) -> list[FactDraft]:
     """The facts a message of the user states."""
-    packs = packs or load_packs()
+    packs, limits = packs or load_packs(), limits or Limits()
     own = own_words(text)
     if not own.strip():
         return []
@@ -70,9 +75,9 @@ def extract(text: str, language: str | None = None, packs: Mapping[str, Language
     drafts: list[FactDraft] = []
     carried = False
     for heard in _heard([whole[:_LONGEST_SENTENCE] for whole in sentences(own)]):
-        drafts_here, carried = _from_sentence(heard, carried, pack)
+        drafts_here, carried = _from_sentence(heard, carried, pack, limits)
         if asks:
-            drafts_here = [draft for draft in drafts_here if _outlasts_a_question(draft, heard, pack)]
+            drafts_here = [draft for draft in drafts_here if _outlasts_a_question(draft, heard, pack, limits)]
         drafts.extend(draft for draft in drafts_here if draft.fact not in {known.fact for known in drafts})
     return drafts
 
@@ -84,13 +89,13 @@ def _heard(parts: list[str]) -> Iterator[opinion.Heard]:
         yield opinion.Heard(text=part, before=before, after=after, place=place, sentences=len(parts))
 
 
-def _outlasts_a_question(draft: FactDraft, heard: opinion.Heard, pack: LanguagePack) -> bool:
+def _outlasts_a_question(draft: FactDraft, heard: opinion.Heard, pack: LanguagePack, limits: Limits) -> bool:
     """Whether a fact counts although the message asks something: what people say of themselves to explain a question
     ("I'm a beginner, how do I ...?") is about the question; who they live with, or what they cannot eat, is not."""
     if draft.signalled or draft.kind in ("instruction", "decision") or draft.attribute in _LASTING:
         return True
     score = opinion.score(heard, pack) if draft.attribute in _TOLD_ASIDE else None
-    return score is not None and score >= _LIMITS.fact_opinion_outlasts
+    return score is not None and score >= limits.fact_opinion_outlasts
 
 
 _TOLD_ASIDE = frozenset({"job", "name", "family", "marital", "origin", "spoken language", "project"})
@@ -138,7 +143,9 @@ def sentences(text: str) -> list[str]:
     return found
 
 
-def _from_sentence(heard: opinion.Heard, carried: bool, pack: LanguagePack) -> tuple[list[FactDraft], bool]:
+def _from_sentence(
+    heard: opinion.Heard, carried: bool, pack: LanguagePack, limits: Limits
+) -> tuple[list[FactDraft], bool]:
     """The facts of one sentence, and whether it announces that the next one is to be kept."""
     sentence, previous = heard.text, heard.before
     folded = fold(sentence)
@@ -160,7 +167,7 @@ def _from_sentence(heard: opinion.Heard, carried: bool, pack: LanguagePack) -> t
     if announces:
         kept = kept[:-1]
     kept = _joined(kept)
-    return _drafts(sentence, _second_opinion(heard, folded, limit, kept, pack), limit, pack), announces
+    return _drafts(sentence, _second_opinion(heard, folded, limit, kept, pack, limits), limit, pack), announces
 
 
 def _joined(found: list[Found]) -> list[Found]:
@@ -186,28 +193,27 @@ _TOLD_AT_LENGTH = {"job", "home", "studies", "health", "schedule", "project"}
 
 
 def _second_opinion(
-    heard: opinion.Heard, folded: str, limit: int, found: list[Found], pack: LanguagePack
+    heard: opinion.Heard, folded: str, limit: int, found: list[Found], pack: LanguagePack, limits: Limits
 ) -> list[Found]:
     """What the rules found, without what hardly is a fact and with what they do not know but surely is one."""
     if not found:
         score = opinion.score(replace(heard, blocked=blocked_by(folded, pack)), pack)
-        return [] if score is None or score < _LIMITS.fact_opinion_accepts else [_judged(folded, 0, limit, pack)]
+        return [] if score is None or score < limits.fact_opinion_accepts else [_judged(folded, 0, limit, pack, limits)]
     if all(hit.rule.kind in _WEAK for hit in found):
         score = opinion.score(heard, pack)
-        if score is not None and score <= _LIMITS.fact_opinion_refuses:
+        if score is not None and score <= limits.fact_opinion_refuses:
             return []
     lead = heard.text[: found[0].start]
     if len(lead.strip(_EDGES)) < _SHORTEST_LEAD:
         return found
     score = opinion.score(replace(heard, text=lead, blocked=blocked_by(fold(lead), pack)), pack)
-    if score is None or score < _LIMITS.fact_opinion_accepts + _LEAD_SURER:
+    if score is None or score < limits.fact_opinion_accepts_lead:
         return found
-    return [_judged(folded, 0, found[0].start, pack), *found]
+    return [_judged(folded, 0, found[0].start, pack, limits), *found]
 
 
-_LIMITS = Limits()  # what the weights were trained for; no setting of the user's
 _WEAK = ("declaration", "change")
-_SHORTEST_LEAD, _LEAD_SURER = 8, 1.0  # what stands before a fact is often only its occasion
+_SHORTEST_LEAD = 8  # characters; what stands before a fact is often only its occasion
 
 
 def blocked_by(folded: str, pack: LanguagePack) -> str:
@@ -215,13 +221,13 @@ def blocked_by(folded: str, pack: LanguagePack) -> str:
     return next((name for name in ("declaration", "clause") if pack.blocks[name].search(folded)), "")
 
 
-def _judged(folded: str, start: int, end: int, pack: LanguagePack) -> Found:
+def _judged(folded: str, start: int, end: int, pack: LanguagePack, limits: Limits) -> Found:
     """A sentence taken as a fact on the learned opinion, which also says what it is about."""
     start = _skip_openers(folded, start, pack)
     about = opinion.topics(folded[start:end], pack)
-    changes = about.pop(opinion.CHANGE, 0.0) >= _LIMITS.fact_opinion_change
+    changes = about.pop(opinion.CHANGE, 0.0) >= limits.fact_opinion_change
     best = max(about, key=lambda name: about[name], default="")
-    topic = best if best and about[best] >= _LIMITS.fact_opinion_topic else ""
+    topic = best if best and about[best] >= limits.fact_opinion_topic else ""
     kind = _TOPIC_KINDS.get(topic, "change" if changes else "declaration")
     polarity = {"like": 1, "dislike": -1}.get(topic, 0)
     rule = Rule(
