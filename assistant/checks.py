@@ -42,7 +42,7 @@ def problem(key: str, given: Mapping[str, Given], sentence: str) -> str:
 
 
 def limits_out_of_range(given: Mapping[str, Given], keys: Mapping[str, Key]) -> list[str]:
-    """Limits are positive; those measured from 0 to 1, as their explanation says, stay within."""
+    """Limits are positive but for log odds; those measured from 0 to 1, as their explanation says, stay within."""
     problems = []
     for name, entry in given.items():
         value = entry.value
@@ -51,6 +51,9 @@ def limits_out_of_range(given: Mapping[str, Given], keys: Mapping[str, Key]) -> 
         if keys[name].description.endswith("0 to 1."):
             if not 0 <= value <= 1:
                 problems.append(problem(name, given, "use a number from 0 to 1"))
+        elif keys[name].description.endswith("log odds."):
+            if not math.isfinite(value):
+                problems.append(problem(name, given, "use a number"))
         elif not 0 < value < 2**53 or math.isnan(value):
             problems.append(problem(name, given, "use a positive number"))
     return problems

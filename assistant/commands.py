@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from assistant.people import copies_beside
 from assistant.talk import Talk
 from assistant.traces import scrub
+from memory.copies import forget_in_copy
 from memory.errors import EngineError, NotFound
 from memory.values import SECTIONS, Fact, Item
 
@@ -30,11 +32,18 @@ def is_command(text: str) -> bool:
     return first.startswith("/") and first[1:].split("@")[0].isalpha()
 
 
+def command_name(text: str) -> str:
+    """The command a message is, by its first name; "" for a message that is none."""
+    if not is_command(text):
+        return ""
+    name = text.split(maxsplit=1)[0][1:].split("@", maxsplit=1)[0].lower()
+    return ALIASES.get(name, name)
+
+
 async def answer_command(talk: Talk, text: str) -> Answer:
     """Runs a command; what the engine refuses becomes a sentence."""
-    name, _, argument = text.strip()[1:].partition(" ")
-    name = name.split("@")[0].lower()
-    handler = HANDLERS.get(ALIASES.get(name, name))
+    name, argument = command_name(text), (*text.split(maxsplit=1), "")[1]
+    handler = HANDLERS.get(name)
     if handler is None:
         close = get_close_matches(name, HANDLERS, n=1)
         meant = " " + talk.say("meant_command", command=f"/{close[0]}") if close else ""
@@ -95,8 +104,11 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
         return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)))
     talk.forgetting = None
     done = await talk.memory.facts.forget(fact.id)
+    texts = [text for known in done.facts for text in (known.fact, known.quote)]
+    for copy in copies_beside(talk.memory.database.path):
+        await forget_in_copy(copy, texts, limits=talk.memory.limits)
     if talk.data_dir is not None:
-        scrub(talk.data_dir, [text for known in done.facts for text in (known.fact, known.quote)])
+        scrub(talk.data_dir, texts)
     talk.context = talk.reply = talk.turn = None  # the last request held it too
     return Answer(text=talk.say("forgotten", id=fact.id))
 

@@ -2,6 +2,10 @@
 
 AssistantError
 ├── ConfigError             the settings cannot be used; nothing was started
+├── AlreadyServing          another daemon has the data folder
+├── NotServing              there is no daemon to ask
+├── NotDelivered            a channel could not deliver a reply now
+├── PartEnded               a part of the daemon came to an end by itself
 └── ModelError              the model gave no answer that can be used
     ├── ModelUnreachable    nobody answers at the address
     ├── ModelTimeout        it took too long
@@ -22,6 +26,22 @@ class AssistantError(Exception):
 
 class ConfigError(AssistantError):
     """The settings cannot be read, or do not make sense; the text never holds a value that was set."""
+
+
+class AlreadyServing(AssistantError):
+    """Another daemon has the data folder."""
+
+
+class NotServing(AssistantError):
+    """There is no daemon to ask."""
+
+
+class NotDelivered(AssistantError):
+    """The reply could not be delivered now; it is kept."""
+
+
+class PartEnded(AssistantError):
+    """A part of the daemon came to an end by itself; half a daemon is none."""
 
 
 class ModelError(AssistantError):

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,17 +31,22 @@ def known_people(settings: "Settings") -> list[str]:
 
 
 def copies_of(settings: "Settings", owner: str | None = None) -> list[Path]:
-    """The older copies of a person's file; those that bear another person's name are not among them."""
-    mine = owner or settings.owner
-    people = {*known_people(settings), mine}
-    folder = settings.data_dir / "people" / "backups"
+    """The older copies of a person's file."""
+    return copies_beside(person_file(settings, owner))
+
+
+def copies_beside(file: Path) -> list[Path]:
+    """The copies of a person's file; those that bear another person's name are not among them."""
+    mine = file.stem
+    people = {mine, *(other.stem for other in file.parent.glob("*.db"))} if file.parent.is_dir() else {mine}
+    folder = file.parent / "backups"
     found = []
-    for file in sorted(folder.glob("*.db*")) if folder.is_dir() else []:
-        name = file.name.lstrip(".")
+    for copy in sorted(folder.glob("*.db*")) if folder.is_dir() else []:
+        name = copy.name.lstrip(".")
         owners = [person for person in people if name.startswith((f"{person}-", f"{person}."))]
         belongs = max(owners, key=len, default=mine)
-        if file.is_file() and belongs == mine and not name.endswith(("-wal", "-shm", "-journal")):
-            found.append(file)
+        if copy.is_file() and belongs == mine and not name.endswith(("-wal", "-shm", "-journal")):
+            found.append(copy)
     return found
 
 
@@ -60,13 +65,14 @@ async def open_memory(
     owner: str | None = None,
     clock: "Clock | None" = None,
     summariser: "Summariser | None" = None,
+    packs: "Mapping[str, LanguagePack] | None" = None,
 ) -> "AsyncIterator[Memory]":
     """The memory of a person, the owner by default; its file is created if need be."""
     from memory import Memory
     from memory.ports import system_clock
 
     settings = loaded.settings
-    embedder = _embedder(settings)
+    embedder = person_embedder(settings)
     try:
         async with Memory.open(
             person_file(settings, owner),
@@ -74,7 +80,7 @@ async def open_memory(
             timezone=settings.timezone,
             embedder=embedder,
             summariser=summariser,
-            packs=language_packs(loaded),
+            packs=packs or language_packs(loaded),
             limits=settings.limits,
         ) as memory:
             yield memory
@@ -101,7 +107,7 @@ def language_packs(loaded: "LoadedSettings") -> "dict[str, LanguagePack]":
     return packs
 
 
-def _embedder(settings: "Settings") -> "OpenAICompatibleEmbedder | None":
+def person_embedder(settings: "Settings") -> "OpenAICompatibleEmbedder | None":
     """None means the engine's own."""
     given = settings.embeddings
     if given.provider == "embedded":

@@ -10,9 +10,10 @@ from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assistant.commands import HANDLERS, is_command, unmarked
+from assistant.commands import HANDLERS, is_command
+from assistant.said import Said
 from assistant.talk import Talk
-from assistant.turn import Said, take_turn
+from assistant.turn import take_turn
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -82,7 +83,7 @@ async def say_plainly(answer: AsyncIterator[Said]) -> bool:
     went_well, in_reply = True, False
     async with aclosing(answer) as parts:  # type: ignore[type-var]
         async for said in parts:
-            text = harmless(said.text)
+            text = harmless(said.unformatted)
             if said.kind == "piece":
                 print(text, end="", flush=True)
                 in_reply = True
@@ -94,8 +95,6 @@ async def say_plainly(answer: AsyncIterator[Said]) -> bool:
             target = sys.stderr if said.kind == "error" else sys.stdout
             if said.kind == "notice":
                 text = f"[{text}]"
-            elif said.kind == "command" and not said.verbatim:
-                text = unmarked(text)
             print(text, file=target, flush=True)
     if in_reply:
         print(flush=True)

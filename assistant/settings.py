@@ -253,6 +253,63 @@ class LogsSettings(Section):
     )
 
 
+class ServeSettings(Section):
+    """The daemon."""
+
+    turns_at_once: int = Field(default=8, gt=0, le=1_000, description="Messages answered at the same time, a count.")
+    open_people: int = Field(
+        default=16, gt=1, le=10_000, description="Memories of people held open at the same time, a count."
+    )
+    open_chats: int = Field(default=64, gt=0, le=10_000, description="Chats held ready for each of them, a count.")
+    messages_per_minute: int = Field(
+        default=30, gt=0, le=1_000_000, description="Messages one chat may send in a minute, a count."
+    )
+    waiting_messages: int = Field(
+        default=50, gt=0, le=1_000_000, description="Messages of one chat that may wait for their answer, a count."
+    )
+    message_characters: int = Field(
+        default=50_000, gt=0, le=10_000_000, description="The longest message that is read, in characters."
+    )
+    session_idle_hours: float = Field(
+        default=8.0, gt=0, le=8_760, description="A chat silent for longer begins a new session, in hours."
+    )
+    grace_seconds: Seconds = Field(
+        default=20.0,
+        ge=0,
+        description="What a stop leaves to replies under way; others wait for the next start, in seconds.",
+    )
+    delivery_seconds: Seconds = Field(
+        default=20.0, gt=0, description="Patience until a channel has delivered a reply, in seconds."
+    )
+    retry_seconds: Seconds = Field(
+        default=30.0, gt=0, description="Pause before a message is tried again that could not be stored, in seconds."
+    )
+    quiet_seconds: Seconds = Field(
+        default=30.0, ge=0, description="The longest time background work waits for a quiet moment, in seconds."
+    )
+    upkeep_seconds: Seconds = Field(
+        default=3600.0, gt=0, description="How often logs are expired and backups are looked after, in seconds."
+    )
+    known_message_days: int = Field(
+        default=30, gt=0, le=3_650, description="How long a message that is delivered again is recognised, in days."
+    )
+    low_disk_bytes: int = Field(
+        default=200_000_000, ge=0, description="Less free space than this is reported as a problem, in bytes."
+    )
+
+
+class BackupsSettings(Section):
+    """Copies of each memory, made by the daemon."""
+
+    every_hours: int = Field(
+        default=24,
+        ge=0,
+        le=8_760,
+        description="How old the newest copy may get while something changes; 0: none, in hours.",
+    )
+    keep: int = Field(default=7, gt=0, le=1_000, description="Copies of each memory that are kept, a count.")
+
+
 class Settings(BaseSettings):
     """Everything that can be set; made by load_settings, which hands in what the sources say."""
 
@@ -275,6 +332,8 @@ class Settings(BaseSettings):
     model: ModelSettings = ModelSettings()
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
     telegram: TelegramSettings = TelegramSettings()
+    serve: ServeSettings = ServeSettings()
+    backups: BackupsSettings = BackupsSettings()
     logs: LogsSettings = LogsSettings()
     limits: Annotated[Limits, _FromTable()] = Limits()
 
@@ -296,6 +355,14 @@ class Settings(BaseSettings):
         urls = (urlsplit(url) for url in (self.model.base_url, self.embeddings.base_url) if url)
         users = (part for url in urls for part in (url.password, url.password and unquote(url.password)) if part)
         return (*(key.get_secret_value() for key in keys if key), *users)
+
+
+def usable_owner(name: str) -> bool:
+    """Whether a name can be that of a person: it becomes the name of a file."""
+    try:
+        return _owner(name) == name
+    except PydanticCustomError:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assistant.model import ChatModel
 from assistant.reply import Reply
 from memory import Memory
 from memory.language import LanguagePack
-from memory.values import Context, Session, Turn
+from memory.values import Context, Received, Session, Turn
+
+if TYPE_CHECKING:
+    from assistant.said import Said
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +32,8 @@ class Talk:
     stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
+    entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
+    said: list["Said"] = field(default_factory=list)  # all that was said in answer to it so far
 
     @property
     def pack(self) -> LanguagePack:
@@ -57,3 +63,20 @@ async def open_talk(
     session = await memory.open_session(channel=channel, chat=chat, language=language)
     await memory.use_model(model.name)
     return Talk(memory=memory, model=model, session=session, language=language, follows=follows, data_dir=data_dir)
+
+
+async def resume_talk(
+    memory: Memory, model: ChatModel, session: Session, *, language: str | None = None, data_dir: Path
+) -> Talk:
+    """Goes on with a session, without a language in that of what is said; what was not answered can be asked again."""
+    await memory.use_model(model.name)
+    last = await memory.last_turn(session.id)
+    return Talk(
+        memory=memory,
+        model=model,
+        session=session,
+        language=language or await memory.session_language(session.id),
+        follows=language is None,
+        data_dir=data_dir,
+        turn=last if last and last.role == "user" else None,
+    )

@@ -1,10 +1,12 @@
 """Real, small parts for tests and recordings: servers on loopback that answer as they are told, and a terminal."""
 
+import asyncio
 import fcntl
 import json
 import os
 import pty
 import random
+import re
 import select
 import struct
 import subprocess
@@ -13,11 +15,16 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from assistant.daemon import Daemon
+    from memory.ports import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +93,7 @@ class OpenAIServer:
         self.dimension = dimension
         self.default = default or says("All right.")
         self.pages: dict[str, object] = {}
+        self.asked = threading.Event()  # set by the first request; clear it to wait for the next one
         self._replies: deque[Reply | ChatReply] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -122,6 +130,7 @@ class OpenAIServer:
         """What to say to a request."""
         with self._lock:
             self.history.append(asked)
+            self.asked.set()
             if self._replies:
                 return self._replies.popleft()
         if asked.path == "/v1/chat/completions":
@@ -135,12 +144,84 @@ class OpenAIServer:
         self._closing.wait(seconds)
 
 
+class EchoServer(OpenAIServer):
+    """A model that repeats the last mark like #a-17# of the message it was asked about, so that a reply tells its
+    message; `pause_seconds` before it begins."""
+
+    def __init__(self, *, pause_seconds: float = 0.0) -> None:
+        super().__init__()
+        self.pause_seconds = pause_seconds
+
+    def answer(self, asked: Asked) -> Reply | ChatReply:
+        """The mark, or something else where there is none."""
+        given = super().answer(asked)
+        if given is not self.default:
+            return given
+        marks = re.findall(r"#\S+?#", str(asked.body["messages"][-1]["content"]))
+        text = f"You said {marks[-1]}, and I heard it." if marks else "I heard nothing."
+        return says(text, delay_seconds=self.pause_seconds)
+
+
+def settings_for(server: OpenAIServer, **more: object) -> dict[str, str]:
+    """The environment of an assistant that talks to a scripted server, and does not wait long for it."""
+    given = {
+        "model__provider": "custom",
+        "model__base_url": server.base_url,
+        "model__name": "scripted",
+        "model__backoff_seconds": 0.01,
+        "model__backoff_max_seconds": 0.05,
+        **more,
+    }
+    return {f"OLVIDO_{name.upper()}": str(value) for name, value in given.items()}
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, environment: Mapping[str, str], clock: "Clock | None" = None
+) -> "AsyncIterator[Daemon]":
+    """A daemon in this process, for as long as the block takes; ended as by a crash, without a goodbye."""
+    from assistant.daemon import serve
+    from assistant.settings import load_settings
+    from memory.ports import system_clock
+
+    loaded = load_settings(None, {**environment, "OLVIDO_DATA_DIR": str(folder)}, folder)
+    began: asyncio.Future[Daemon] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve(loaded, clock=clock or system_clock, ready=began.set_result), name="daemon")
+    waiting: set[asyncio.Future[Any]] = {task, began}
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        await task
+    try:
+        yield began.result()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def start_olvido(*arguments: object, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """The command line in a process of its own; its output and errors are pipes."""
+    root = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    return subprocess.Popen(
+        [sys.executable, "-c", "from assistant.cli import main; main()", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+    )
+
+
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, scripted: OpenAIServer, port: int) -> None:
         self.scripted = scripted
         super().__init__(("127.0.0.1", port), _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing to stderr: clients that are killed are part of the tests."""
 
 
 class _Handler(BaseHTTPRequestHandler):

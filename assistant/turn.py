@@ -3,27 +3,21 @@
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
+from functools import partial
 
 from assistant.commands import answer_command, is_command
 from assistant.errors import ModelError
+from assistant.guard import guarded
 from assistant.private import private_context
 from assistant.reply import Reply
+from assistant.said import Said, from_json, notices, to_json
 from assistant.talk import Talk
+from memory.database import Transaction
+from memory.static import shipped_prompt
 from memory.values import Context, Turn
 
 _MOST_RECOUNTS = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What goes back to the user: a piece of the model's reply, or a sentence of our own."""
-
-    text: str
-    kind: Literal["piece", "notice", "command", "error"]
-    saved: bool = False  # a notice that something is really stored
-    verbatim: bool = False  # what a command says, to be copied: no Markdown
 
 
 async def take_turn(talk: Talk, text: str) -> AsyncIterator[Said]:
@@ -34,7 +28,15 @@ async def take_turn(talk: Talk, text: str) -> AsyncIterator[Said]:
         return
     with timed(talk, "receive"):
         await receive(talk, text)
-    for notice in notices(talk):
+    for notice in notices(talk, talk.turn) if talk.turn else ():
+        yield notice
+    async for said in answer(talk):
+        yield said
+
+
+async def resume_turn(talk: Talk) -> AsyncIterator[Said]:
+    """Goes on with a message that was stored when the process ended: its notices, then the answer."""
+    for notice in from_json(talk.entry.said) if talk.entry else ():
         yield notice
     async for said in answer(talk):
         yield said
@@ -42,6 +44,7 @@ async def take_turn(talk: Talk, text: str) -> AsyncIterator[Said]:
 
 async def answer(talk: Talk) -> AsyncIterator[Said]:
     """Asks the model about the last message and keeps what it says."""
+    talk.reply = None
     with timed(talk, "assemble"):
         context = await assemble(talk)
     if context.message_cut:
@@ -75,29 +78,16 @@ async def receive(talk: Talk, text: str) -> None:
         talk.private.append({"role": "user", "content": text})
         talk.turn = None
         return
-    talk.turn = await talk.memory.add_turn(talk.session.id, "user", text, talk.speaker)
+    also = partial(_taken, talk)
+    talk.turn = await talk.memory.add_turn(talk.session.id, "user", text, talk.speaker, also=also)
+
+
+async def _taken(talk: Talk, tx: Transaction, turn: Turn) -> None:
+    """With the message: our words follow its language, and the journal keeps the notices it gives rise to."""
     if talk.follows:
-        talk.language = talk.turn.language
-
-
-def notices(talk: Talk) -> Iterator[Said]:
-    """What the user has to know of what was just stored: saved, replaced, refused, unclear."""
-    turn: Turn | None = talk.turn
-    if turn is None:
-        return
-    replaced = {fact.superseded_by: fact for fact in turn.superseded}
-    for fact in turn.learned:
-        before = replaced.get(fact.id)
-        key, values = ("updated", {"before": before.fact}) if before else ("saved_undo", {})
-        yield Said(text=talk.say(key, id=fact.id, fact=fact.fact, **values), kind="notice", saved=True)
-    for new, old in turn.unclear:
-        yield Said(text=talk.say("unclear", fact=new.fact, before=old.fact), kind="notice")
-    for fact in turn.stale:
-        yield Said(text=talk.say("stale", fact=fact.fact, id=fact.id), kind="notice")
-    for kind in turn.refused:
-        yield Said(text=talk.say("not_saved_secret", kind=kind), kind="notice")
-    if turn.reminder_asked:
-        yield Said(text=talk.say("reminders_not_there"), kind="notice")
+        talk.language = turn.language
+    if talk.entry:
+        await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
 
 
 async def assemble(talk: Talk) -> Context:
@@ -118,18 +108,22 @@ async def _assembled(talk: Talk) -> Context:
 
 
 async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
-    """The model's reply, piece by piece; what came before an interruption counts."""
+    """The model's reply, piece by piece; what came before an interruption counts, unless it is asked for again."""
     pieces: list[str] = []
     try:
-        async for part in talk.model.stream(context.messages):
+        stream = talk.model.stream(context.messages)
+        sentence, model = talk.say("withheld"), talk.model.name
+        async for part in guarded(stream, shipped_prompt().text, sentence=sentence, model=model):
             if isinstance(part, Reply):
                 talk.reply = part
             else:
                 pieces.append(part)
                 yield Said(text=part, kind="piece")
     finally:
-        if talk.reply is None and "".join(pieces).strip():
+        if talk.reply is None and talk.entry is None and "".join(pieces).strip():
             talk.reply = Reply(text="".join(pieces), finish_reason="stopped", model=talk.model.name)
+    if talk.reply and not talk.reply.text.strip():  # it called tools it was not offered, and said nothing
+        yield Said(text=talk.say("no_words"), kind="error")
     for note in talk.reply.notes if talk.reply else ():
         yield Said(text=note, kind="notice")
     if talk.reply and talk.reply.finish_reason in ("length", "cut"):
@@ -144,10 +138,18 @@ async def keep(talk: Talk, context: Context) -> None:
     if talk.private is not None:
         talk.private.append({"role": "assistant", "content": reply.text})
         return
-    stored = await talk.memory.add_turn(talk.session.id, "assistant", reply.text)
+    also = partial(_answered, talk)
+    stored = await talk.memory.add_turn(talk.session.id, "assistant", reply.text, also=also)
     talk.answer_turn = stored.id
     if reply.prompt_tokens:
         await talk.memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)
+
+
+async def _answered(talk: Talk, tx: Transaction, _: Turn) -> None:
+    """With the reply: the journal keeps all that was said in answer, until it is sent."""
+    if talk.entry:
+        await talk.memory.journal.keep_answer(tx, talk.entry, to_json(talk.said))
+        talk.entry = replace(talk.entry, answered=True)
 
 
 @contextmanager

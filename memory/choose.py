@@ -11,6 +11,7 @@ from memory.stores.index import stems
 from memory.values import ChosenFact, Fact
 
 _BEAR_ON_ADVICE = ("diet", "allergy", "health", "religion", "dislike", "like")
+_DATE_TOKENS = 8
 LINE_TOKENS = 2  # what a line of the request costs beside the fact itself: its dash and its end
 
 
@@ -20,6 +21,7 @@ class Candidate:
 
     fact: Fact
     similarity: float
+    old: bool = False  # not said lately: it is shown with its date
 
 
 def choose(
@@ -40,13 +42,13 @@ def choose(
     sent = recent[max(0, len(recent) - limits.fact_repeat_turns) :]
     said = {code: [set(stems(text, packs[code])) for text in sent] for code in packs} if sent else {}
     scored = [
-        (score, why, candidate.fact)
+        (score, why, candidate)
         for candidate in candidates
         if candidate.fact.state == "active"
         for score, why in [_relevance(candidate, asked, domains, advice, packs, limits)]
         if why and not _already_said(candidate.fact, said.get(candidate.fact.language, ()), packs)
     ]
-    scored.sort(key=lambda item: (-item[2].pinned, -item[0], item[2].id))
+    scored.sort(key=lambda item: (-item[2].fact.pinned, -item[0], item[2].fact.id))
     return _within_budget(scored, limits, count)
 
 
@@ -83,14 +85,18 @@ def _already_said(fact: Fact, said: Sequence[set[str]], packs: Mapping[str, Lang
     return not fact.pinned and bool(words) and any(words <= turn for turn in said)
 
 
-def _within_budget(scored: Sequence[tuple[float, str, Fact]], limits: Limits, count: TokenCounter) -> list[ChosenFact]:
+def _within_budget(
+    scored: Sequence[tuple[float, str, Candidate]], limits: Limits, count: TokenCounter
+) -> list[ChosenFact]:
     chosen: list[ChosenFact] = []
     used = pinned_used = 0
-    for score, why, fact in scored:
-        tokens = count(fact.fact) + LINE_TOKENS
+    for score, why, candidate in scored:
+        fact = candidate.fact
+        since = fact.last_confirmed_at if candidate.old and not fact.pinned else None
+        tokens = count(fact.fact) + LINE_TOKENS + (_DATE_TOKENS if since else 0)
         if used + tokens > limits.facts_tokens or (fact.pinned and pinned_used + tokens > limits.pinned_tokens):
             continue
         used += tokens
         pinned_used += tokens if fact.pinned else 0
-        chosen.append(ChosenFact(fact=fact, score=round(score, 4), why=why, tokens=tokens))
+        chosen.append(ChosenFact(fact=fact, score=round(score, 4), why=why, tokens=tokens, since=since))
     return chosen

@@ -80,7 +80,7 @@ class Compressor:
             # another process may have compressed it, or the user may have had some of its words forgotten
             if not await rows.is_waiting(tx, segment) or await self._turns(tx, segment) != turns:
                 return False
-            entries = [_statement_entry(await self._stored(tx, statement)) for statement in statements]
+            entries = [_statement_entry(await self._stored(tx, said), said.context) for said in statements]
             if summary:
                 entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary, signals.dumps())))
             if spoken and self._limits.episode_trace_days > 0:
@@ -184,14 +184,14 @@ def _summary_value(notes: Notes, line: str, language: str, turns: Sequence[Turn]
     )
 
 
-def _statement_entry(statement: Statement) -> Entry:
+def _statement_entry(statement: Statement, context: Sequence[str]) -> Entry:
     return Entry(
         kind=statement.kind,
         ref=statement.id,
         text=said_by(statement),
         language=statement.language,
         at=statement.at,
-        context=statement.context,
+        context=context,
     )
 
 

@@ -10,12 +10,13 @@ from memory.database import Database
 from memory.decay import state_of
 from memory.errors import NotFound, Refused
 from memory.facts import Facts
+from memory.journal import Also
 from memory.language import LanguagePack, detect, fold, well_formed
 from memory.learn import KIND
 from memory.limits import Limits
 from memory.outcomes import only_reacts
 from memory.ports import Clock, TokenCounter, Vectors
-from memory.signals import extract, is_question
+from memory.signals import extract, is_question, own_words
 from memory.similarity import Cuts
 from memory.stores import context as context_rows
 from memory.stores import facts as fact_rows
@@ -76,6 +77,17 @@ class Conversation:
                 await context_rows.queue(tx, before[0], segments, self._clock())
             return await rows.open_session(tx, channel, chat, language, self._clock())
 
+    async def resume_session(self, channel: str, chat: str, language: str, idle: timedelta | None) -> Session:
+        """The open session of a chat; a new one when there is none, or nothing was said for longer than `idle`."""
+        found = await rows.open_window(self._database, channel, chat)
+        if found is None:
+            return await self.open_session(channel, chat, language)
+        session = await self.session(found[0])
+        last = found[1][-1].timestamp if found[1] else session.opened_at
+        if idle is not None and self._clock() - last > idle:
+            return await self.open_session(channel, chat, language)
+        return session
+
     async def close_idle(self, idle: timedelta) -> int:
         """Closes sessions in which nothing was said for so long; returns how many."""
         now = self._clock()
@@ -83,7 +95,13 @@ class Conversation:
             return await rows.close_idle(tx, now - idle, now)
 
     async def add_turn(
-        self, session_id: int, role: Role, content: str, speaker: str | None, used: Sequence[tuple[str, str]]
+        self,
+        session_id: int,
+        role: Role,
+        content: str,
+        speaker: str | None,
+        used: Sequence[tuple[str, str]],
+        also: Also | None = None,
     ) -> Turn:
         """Stores a message, learns from it, and lets turns leave the window; all in one transaction."""
         if role not in ("user", "assistant"):
@@ -95,10 +113,10 @@ class Conversation:
         said_by = " ".join((speaker or "").encode("utf-8", "replace").decode().split())[:_SPEAKER_CHARACTERS] or role
         looked_at = both_ends(content, self._limits.looked_at_characters)
         spoken = detect(looked_at, language, self._packs)
-        drafts = await asyncio.to_thread(extract, content, spoken, self._packs) if role == "user" else []
+        drafts = await asyncio.to_thread(extract, content, spoken, self._packs, self._limits) if role == "user" else []
         insisted = self._packs[spoken].insists(content)
         ready = await self._facts.learner.prepare([draft for draft in drafts if not draft.secret or insisted])
-        asked = await self._asked_about(looked_at, spoken) if role == "user" and not drafts else []
+        asked = await self._asked_about(own_words(looked_at), spoken) if role == "user" and not drafts else []
         vector = await self._index.vector(content)
         flow = await self._flow(session_id, role, looked_at, vector, spoken)
         tokens = self._count(content) if looked_at is content else await asyncio.to_thread(self._count, content)
@@ -125,19 +143,22 @@ class Conversation:
             learned = await self._facts.learner.write(tx, ready, turn.id, "learned")
             fresh = [fact.id for fact in asked if fact.state != "stale"]
             confirmed = await self._facts.learner.confirm_asked(tx, fresh)
+            turn = replace(
+                turn,
+                language=spoken,
+                learned=learned.facts,
+                confirmed=(*learned.confirmed, *confirmed),
+                superseded=learned.superseded,
+                unclear=learned.unclear,
+                stale=tuple(fact for fact in asked if fact.state == "stale"),
+                refused=tuple(draft.secret for draft in drafts if draft.secret and not insisted),
+                reminder_asked=role == "user" and bool(self._packs[spoken].blocks["reminder"].search(fold(looked_at))),
+            )
+            if also is not None:
+                await also(tx, turn)
         if vector is not None:
             self._vectors[turn.id] = vector
-        return replace(
-            turn,
-            language=spoken,
-            learned=learned.facts,
-            confirmed=(*learned.confirmed, *confirmed),
-            superseded=learned.superseded,
-            unclear=learned.unclear,
-            stale=tuple(fact for fact in asked if fact.state == "stale"),
-            refused=tuple(draft.secret for draft in drafts if draft.secret and not insisted),
-            reminder_asked=role == "user" and bool(self._packs[spoken].blocks["reminder"].search(fold(looked_at))),
-        )
+        return turn
 
     async def window(self, session_id: int) -> list[Turn]:
         """The turns in the window, held in memory until anybody writes to the file."""
@@ -196,10 +217,9 @@ class Conversation:
         for turn in turns:
             if turn.id not in self._vectors and (vector := await self._index.vector(turn.content)) is not None:
                 self._vectors[turn.id] = vector
-        known = {turn.id for turn in window}
-        self._vectors = {
-            ref: vector for ref, vector in self._vectors.items() if ref in known or len(self._vectors) < 4096
-        }
+        if len(self._vectors) > self._limits.turn_embeddings_held:
+            known = {turn.id for turn in window}
+            self._vectors = {ref: vector for ref, vector in self._vectors.items() if ref in known}
         return [
             Said(text=both_ends(turn.content, self._limits.looked_at_characters), vector=self._vectors[turn.id])
             for turn in turns

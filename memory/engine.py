@@ -17,6 +17,7 @@ from memory.episode_life import EpisodeLife
 from memory.episodes import Episodes
 from memory.facts import Facts
 from memory.fading import Fading
+from memory.journal import Also, Journal
 from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
@@ -27,6 +28,7 @@ from memory.signals import extract
 from memory.static import StaticPrompt, shipped_prompt
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
+from memory.times import moment
 from memory.tokens import count_tokens
 from memory.values import Context, FactDraft, RecallHit, Role, Session, Turn
 
@@ -50,6 +52,7 @@ class Memory:
         embedded = EmbeddedEmbedder(packs, limits)
         wanted = embedder or embedded
         self.database = database
+        self._clock = clock
         self.timezone = ZoneInfo(timezone)
         self.packs = packs
         self.limits = limits
@@ -99,6 +102,7 @@ class Memory:
             prompt=prompt,
         )
         self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
+        self.journal = Journal(database=database, clock=clock)
         self._compressor = Compressor(
             database=database,
             index=index,
@@ -154,10 +158,27 @@ class Memory:
         """Starts a session with an empty window; the previous one of that chat is closed and will be compressed."""
         return await self._conversation.open_session(channel, chat, language)
 
-    async def add_turn(self, session_id: int, role: Role, content: str, speaker: str | None = None) -> Turn:
-        """Stores a message; one of the user teaches its facts in the same transaction."""
+    async def resume_session(
+        self, channel: str, chat: str, language: str = "en", idle: timedelta | None = None
+    ) -> Session:
+        """The open session of a chat; a new one when there is none, or nothing was said for longer than `idle`."""
+        return await self._conversation.resume_session(channel, chat, language, idle)
+
+    async def add_turn(
+        self, session_id: int, role: Role, content: str, speaker: str | None = None, *, also: Also | None = None
+    ) -> Turn:
+        """Stores a message; one of the user teaches its facts, and `also` is run, in the same transaction."""
         used = self._contexts.last_used(session_id) if role == "assistant" else ()
-        return await self._conversation.add_turn(session_id, role, content, speaker, used)
+        return await self._conversation.add_turn(session_id, role, content, speaker, used, also)
+
+    async def last_turn(self, session_id: int) -> Turn | None:
+        """The newest turn of a session that is still in its window."""
+        window = await self._conversation.window(session_id)
+        return window[-1] if window else None
+
+    async def session_language(self, session_id: int) -> str:
+        """The language of a session so far."""
+        return await self._conversation.language(session_id)
 
     async def assemble(
         self, session_id: int, recall_tokens: int | None = None, tools: Sequence[Mapping[str, object]] = ()
@@ -193,6 +214,16 @@ class Memory:
         """The k best lines for a query; `since` is inclusive, `until` exclusive. Changes no ranking."""
         return await self._recall(query, k, since=since, until=until, kinds=kinds, entity=entity)
 
+    async def timeline(
+        self, since: datetime | None = None, until: datetime | None = None, limit: int = 200
+    ) -> list[RecallHit]:
+        """What was said in a stretch of time and is still kept, oldest first; of more than `limit` the last ones."""
+        return await self._recall.timeline(since, until, limit)
+
+    def moment(self, text: str, *, end: bool = False) -> datetime:
+        """The moment a person means by "2025-03-01", "30d" or "yesterday"; with `end` the end of that time."""
+        return moment(text, self._clock(), self.timezone, self.packs, end=end)
+
     async def same_question(self, first: str, second: str) -> bool:
         """Whether an answer to one question answers the other; in doubt not."""
         if first.strip() == second.strip():
@@ -205,7 +236,7 @@ class Memory:
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""
-        return extract(text, language, self.packs)
+        return extract(text, language, self.packs, self.limits)
 
     async def use_model(self, model: str) -> None:
         """Requests are measured in the tokens of this model from now on (B6)."""

@@ -78,7 +78,7 @@ class EpisodeLife:
         place = (run[0].session_id, run[0].first_turn, run[-1].last_turn)
         turns, began, ended = await rows.span(self._database, *place)
         tools = await rows.tool_uses(self._database, *place)
-        statements = await context_rows.statements_between(self._database, *place)
+        statements = await context_rows.statements_of_session(self._database, *place)
         signals = [loaded(one.signals) for one in run]
         verdicts = [said for one in signals for said in one.verdicts]
         thumbs = await rows.reactions(self._database, *place)
@@ -201,7 +201,7 @@ class EpisodeLife:
         whole, made = _whole([*originals.values()], earlier[0] if earlier else "", self._limits)
         variations = [line for _, lines in made.variations for line in lines]
         prepared = await self._index.prepare([entry_of(whole, (), variations).text])
-        said = await context_rows.statements_between(
+        said = await context_rows.statements_of_session(
             self._database, whole.session_id, whole.first_turn, whole.last_turn
         )
         async with self._database.transaction() as tx:

@@ -123,15 +123,6 @@ def context_of(statements: Sequence[Statement], packs: Mapping[str, LanguagePack
     return sorted(found)[:_CONTEXT_WORDS]
 
 
-async def cut_around(tx: Transaction, index: Index, turn_ids: Sequence[int], words: Set[str]) -> None:
-    """Statements are found by what was said around them; forgotten words are not left there (F11)."""
-    for near in await context_rows.statements_of_turns(tx, turn_ids):
-        if words & set(near.context):
-            left = replace(near, context=tuple(stem for stem in near.context if stem not in words))
-            await context_rows.narrow_context(tx, left)
-            await index.narrow(tx, near.kind, near.id, left.context)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenEpisode:
     """What goes with an episode, or went; the facts learnt in it stay unless they are forgotten too."""
@@ -312,7 +303,7 @@ class Episodes:
             return {}
         return {
             ref: sum(weight[stem] * (1.0 if stem in own else _AROUND) for stem in asked & (own | around)) / whole
-            for ref, (own, around) in (await self._index.stems_of(KIND, refs)).items()
+            for ref, (own, around) in (await self._index.stems_of([KIND], refs)).items()
         }
 
     def is_due(self, episode: Episode, similarity: float) -> bool:
@@ -438,7 +429,7 @@ class Episodes:
         spoken = 0
         for one in originals or [episode]:
             place = (one.session_id, one.first_turn, one.last_turn)
-            statements += await context_rows.statements_between(view, *place)
+            statements += await context_rows.statements_of_session(view, *place)
             spoken += len(await rows.trace(view, *place))
             turns = await turn_rows.between(view, *place)
             found = await fact_rows.of_turns(view, [turn.id for turn in turns])
@@ -450,12 +441,21 @@ class Episodes:
     async def _erase_words(self, tx: Transaction, episode: Episode) -> None:
         """What the turns of an episode said, wherever it is kept but in facts."""
         place = (episode.session_id, episode.first_turn, episode.last_turn)
-        said = await context_rows.statements_between(tx, *place)
+        said = await context_rows.statements_of_session(tx, *place)
+        words = await self._words_said(tx, episode, said)
         for statement in said:
             await self._index.remove(tx, statement.kind, [statement.id])
         await context_rows.delete_statements(tx, said)
-        words = {stem for one in said for stem in (*stems(said_by(one), self._packs.get(one.language)), *one.context)}
-        await cut_around(tx, self._index, await rows.beside(tx, *place), words)
+        near = await rows.statements_beside(tx, *place)
+        await self._index.strip_context(tx, words, near)
+
+    async def _words_said(self, tx: Transaction, episode: Episode, said: Sequence[Statement]) -> set[str]:
+        """All words of an episode's turns that are still known: lines said beside it are found by them."""
+        found = await self._index.stems_of(sorted({one.kind for one in said}), [one.id for one in said], tx)
+        words = {stem for own, around in found.values() for stem in own | around}
+        for spoken in await rows.trace(tx, episode.session_id, episode.first_turn, episode.last_turn):
+            words |= set(stems(spoken.content, self._packs.get(episode.language)))
+        return words
 
     async def erase(self, tx: Transaction, episodes: Sequence[Episode]) -> None:
         """The rows of episodes, their summaries and traces, and what they are found by."""
@@ -494,7 +494,9 @@ class Episodes:
         for one in episodes:
             made = await rows.consolidation(self._database, one.id)
             variations = [line for _, lines in made.variations for line in lines] if made else []
-            said = await context_rows.statements_between(self._database, one.session_id, one.first_turn, one.last_turn)
+            said = await context_rows.statements_of_session(
+                self._database, one.session_id, one.first_turn, one.last_turn
+            )
             said = [line for line in said if line.id not in forgotten]
             entry = entry_of(one, context_of(said, self._packs), variations)
             found[one.id] = (entry, await self._index.prepare([entry.text]))

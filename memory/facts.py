@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory.calibrate import Calibrator
@@ -300,7 +300,11 @@ class Facts:
         facts = {fact.id: fact for fact in await rows.with_ids(self._database, near)}
         facts |= {fact.id: fact for fact in await rows.pinned(self._database)}
         candidates = [
-            Candidate(fact=self._dated(fact), similarity=near.get(fact.id, 0.0))
+            Candidate(
+                fact=self._dated(fact),
+                similarity=near.get(fact.id, 0.0),
+                old=self._clock() - fact.last_confirmed_at > timedelta(days=self._limits.fact_dated_days),
+            )
             for fact in facts.values()
             if fact.status == "current"
         ]
@@ -326,7 +330,7 @@ class Facts:
         if not text:
             raise Refused("A fact needs at least one word.")
         spoken = language if language and language in self._packs else detect(text, None, self._packs)
-        found = extract(text, spoken, self._packs)
+        found = extract(text, spoken, self._packs, self._limits)
         draft = found[0] if len(found) == 1 else plain_draft(text, spoken, self._packs)
         whole = shortened(text, self._limits.fact_tokens)
         return replace(draft, fact=whole, quote=text, secret=find_secret(text))

@@ -1,21 +1,22 @@
 """Forgetting, complete (F11): rows, index, vectors, history, the words in turns; a keyed hash is all that stays."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.database import Database, Transaction, View
-from memory.episodes import Episodes, cut_around, rendered, tags_of
+from memory.episodes import Episodes, rendered, tags_of
 from memory.errors import NotFound
 from memory.language import LanguagePack, fold, words_of
 from memory.learn import KIND, normalised
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.signals import sentences
-from memory.statements import said_by
 from memory.stores import context as context_rows
 from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
+from memory.stores import inbox as inbox_rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Entry, Index, Prepared, stems
 from memory.tokens import count_tokens
@@ -81,13 +82,14 @@ class Forgetting:
                 await self._index.remove(tx, statement.kind, [statement.id])
             await self._index.remove(tx, "summary", [summary.id for summary in gone.summaries])
             await context_rows.delete_statements(tx, gone.statements)
-            await self._cut_around(tx, gone, wordings)
             await context_rows.delete_summaries(tx, gone.summaries)
+            await self._index.strip_context(tx, {stem for fact in wordings for stem in self._telling(fact)})
             await self._index.forget_queries(tx)
             await rows.bury(tx, [normalised(fact.fact, self._packs.get(fact.language)) for fact in wordings], now)
             for turn in gone.turns:
                 content = self._cut(turn.content, wordings)
                 await turn_rows.rewrite(tx, turn.id, content, count_tokens(content))
+            await self._cut_waiting(tx, wordings)
             await rows.erase(tx, [fact.id for fact in facts], now)
             await rows.narrow_quotes(tx, {fact.quote for fact in wordings})
         return replace(gone, complete=await self._database.checkpoint())
@@ -199,19 +201,6 @@ class Forgetting:
             else:
                 await self._episodes.put(tx, [after], ready)
 
-    async def _cut_around(self, tx: Transaction, gone: Forgotten, wordings: Sequence[Fact]) -> None:
-        """The words of what is forgotten, where statements beside it are found by them."""
-        said = [(text, fact.language) for fact in wordings for text in (fact.fact, fact.quote, fact.value)]
-        said += [(said_by(one), one.language) for one in gone.statements]
-        words = {stem for text, language in said for stem in stems(text, self._packs.get(language))}
-        spoken = {one.turn_id for one in gone.statements} | {turn.id for turn in gone.turns}
-        spoken |= {fact.turn_id for fact in wordings if fact.turn_id is not None}
-        for turn_id in spoken:
-            turn = await turn_rows.with_id(tx, turn_id)
-            if turn is not None:
-                near = await episode_rows.beside(tx, turn.session_id, turn_id, turn_id)
-                await cut_around(tx, self._index, [turn_id, *near], words)
-
     async def _cut_traces(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
         """The words kept of compressed turns, and those noted of a topic that is not closed."""
         for session_id, first, spoken in await episode_rows.traces(tx):
@@ -242,6 +231,13 @@ class Forgetting:
             turn for turn in await turn_rows.with_content(view) if self._cut(turn.content, wordings) != turn.content
         ]
 
+    async def _cut_waiting(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
+        """Takes the words out of messages and replies that wait in the journal."""
+        for entry in await inbox_rows.with_words(tx):
+            said = [{**part, "text": self._cut(part["text"], wordings)} for part in json.loads(entry.said)]
+            content = self._cut(entry.content, wordings)
+            await inbox_rows.rewrite(tx, entry.id, content, json.dumps(said, ensure_ascii=False))
+
     def _cut(self, content: str, wordings: Sequence[Fact]) -> str:
         """The words of a turn without those that say one of the facts, in its own words or in others."""
         cut = content
@@ -254,8 +250,14 @@ class Forgetting:
     def _says(self, sentence: str, fact: Fact) -> bool:
         """Whether all content words of a fact stand in a sentence; a single one may stand there by chance."""
         pack = self._packs.get(fact.language)
-        wanted = set(stems(fact.fact, pack))
+        # statements leave these out
+        slight = pack.statements["intensifiers"] | pack.statements["lead_ins"] if pack else frozenset()
+        wanted = set(stems(fact.fact, pack, slight))
         return len(wanted) > 1 and wanted <= set(stems(sentence, pack))
+
+    def _telling(self, fact: Fact) -> set[str]:
+        """The stems that would tell the fact: those of its value, if it has one."""
+        return set(stems(fact.value or fact.fact, self._packs.get(fact.language)))
 
 
 def _joined(note: Note) -> str:

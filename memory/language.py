@@ -325,7 +325,7 @@ def _fold_character(character: str) -> str:
     if "\uac00" <= character <= "\ud7a3":  # a Hangul syllable is a letter, not a base with marks
         return character
     base = unicodedata.normalize("NFKD", character)[:1] if len(character.lower()) == 1 else character
-    base = _variants().get(base, base)  # a compatibility character stands for one that may have two forms
+    base = _variants().get(base, base)
     return base.lower() if len(base.lower()) == 1 else character
 
 

@@ -90,6 +90,8 @@ class Learner:
             changed = {fact.attribute for fact in learned.superseded if not fact.single} - {""}
             if item.draft.attribute in changed:  # "no Seville after all, it's Krakow": one change, said in two clauses
                 verdict = replace(verdict, supersedes=())
+            if verdict.weighed and learned.superseded:
+                verdict = replace(verdict, supersedes=())
             learned = await self._apply(tx, item, verdict, turn_id, action, learned)
         return learned
 

@@ -45,6 +45,7 @@ SHIPPED: Traversable = resources.files("memory") / "migrations"
 # Openings this process holds: tells a row of ours from one a dead process with the same id left (containers).
 _HELD: set[str] = set()
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+_COPY = re.compile(r"(?:v\d+-)?(\d{8}T\d{6}Z)(?:-\d+)?\.db")  # made before an upgrade, or regularly
 
 
 _KINDS: dict[int, type[DatabaseError]] = {
@@ -327,6 +328,13 @@ def check(connection: "Connection", path: Path) -> None:
         raise damaged(path)
 
 
+def check_thoroughly(connection: "Connection", path: Path) -> None:
+    """The same with every index and every reference between tables."""
+    whole = [tuple(row) for row in connection.execute("PRAGMA integrity_check(1)")] == [("ok",)]
+    if not whole or connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        raise damaged(path)
+
+
 def damaged(path: Path) -> DatabaseCorrupt:
     """What to tell about a file that cannot be read as it should."""
     copies = _copies(path)
@@ -350,11 +358,11 @@ def was_emptied(path: Path) -> bool:
 
 
 def _copies(path: Path) -> list[Path]:
-    """The copies made before upgrades, oldest first."""
-    return sorted(
-        (path.parent / "backups").glob(f"{glob.escape(path.stem)}-v[0-9]*.db"),
-        key=lambda file: file.name.rpartition("-")[2],
-    )
+    """The copies made before upgrades and those made regularly, oldest first."""
+    start = f"{path.stem}-"
+    named = (path.parent / "backups").glob(f"{glob.escape(start)}*.db")
+    dated = [(match[1], file) for file in named if (match := _COPY.fullmatch(file.name.removeprefix(start)))]
+    return [file for _, file in sorted(dated)]
 
 
 def register(connection: "Connection", token: str, clock: Clock) -> bool:
@@ -371,6 +379,12 @@ def register(connection: "Connection", token: str, clock: Clock) -> bool:
 def forget_opening(token: str) -> None:
     """This process no longer has that opening, whether or not its row could be deleted."""
     _HELD.discard(token)
+
+
+def processes(connection: "Connection") -> list[int]:
+    """The living processes that have the file open, but this one."""
+    found = connection.execute("SELECT DISTINCT pid, boot, started FROM openings ORDER BY pid").fetchall()
+    return [pid for pid, boot, started in found if pid != os.getpid() and _alive(pid, boot, started)]
 
 
 def _dead(connection: "Connection") -> list[str]:

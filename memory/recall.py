@@ -25,6 +25,7 @@ from memory.values import Episode, FactState, RecallHit, Statement
 STATEMENT_KINDS = ("world", "experience", "opinion", "observation")
 KINDS = ("fact", "episode", *STATEMENT_KINDS)
 _NAME = re.compile(r"(?<=[\w,;:’'\"“)¿¡] )[A-ZÀ-ÖØ-Þ][\w'’-]+")  # not at the beginning of a sentence
+_FAINT = 0.15  # a cosine below this says nothing
 _LOOKED_AT = 5  # so many of the best lines are looked at to see whether there is anything to recall
 
 
@@ -74,11 +75,21 @@ class Recall:
         kept = [
             one
             for one in found
-            if (since is None or one.line.at >= since)
+            if (one.line.words > 0 or one.line.meaning > _FAINT)
+            and (since is None or one.line.at >= since)
             and (until is None or one.line.at < until)
             and (entity is None or _is_about(entity, one.line))
         ]
         return [_hit(one) for one in kept[:k]]
+
+    async def timeline(self, since: datetime | None, until: datetime | None, limit: int) -> list[RecallHit]:
+        """What was said in a stretch of time and is still kept, oldest first; of more than `limit` the last ones."""
+        bounds = [moment.astimezone(UTC) if moment else None for moment in (since, until)]
+        said = await context_rows.statements_between(self._database, bounds[0], bounds[1], limit)
+        states = await self._fact_states(said, self._clock())
+        today = await context_rows.day_number(self._database)
+        lines = [self._line(one, today, states.get(one.id, "active")) for one in said if states.get(one.id) != "stale"]
+        return [_hit(Ranked(line=line, score=0.0, why="said then")) for line in lines]
 
     async def evidence(self, question: str, language: str) -> tuple[list[RecallHit], int]:
         """The statements that speak to a question, best first, and how many tokens of them it calls for.
@@ -88,17 +99,25 @@ class Recall:
         """
         pack = self._packs[language]
         asked, topic = await self._asked(question, pack)
-        together = bool(pack.asks_of_episodes.search(fold(question)))
-        kinds = (*STATEMENT_KINDS, "episode") if together else STATEMENT_KINDS
+        kinds = (*STATEMENT_KINDS, "episode") if asked.together else STATEMENT_KINDS
         found = await self._ranked(asked, topic, language, kinds, self._limits.recall_candidates)
         found = [one for one in found if one.line.state == "active"]
-        if together:
+        if asked.together:
             found = await self._few_episodes(found, question)
+        opinions = await self._opinions(asked, topic, language) if asked.advice and not asked.past else []
         if not found or not (asked.past or await self._bears_on(found, topic, language)):
-            return [], 0
+            return opinions, self._limits.recall_advice_tokens
         share = self._limits.recall_evidence if asked.past else self._limits.recall_ordinary_evidence
-        room = self._limits.recall_tokens if asked.past else self._limits.recall_ordinary_tokens
-        return [_hit(one) for one in found if one.score >= share * found[0].score], room
+        room = self._limits.recall_tokens if asked.clearly_past else self._limits.recall_ordinary_tokens
+        kept = [_hit(one) for one in found if one.score >= share * found[0].score]
+        first = {hit.id for hit in opinions}
+        return [*opinions, *(hit for hit in kept if hit.id not in first)], room
+
+    async def _opinions(self, asked: Asked, topic: str, language: str) -> list[RecallHit]:
+        """The user's opinions nearest to what advice is asked for: they bear on it whatever words it uses."""
+        found = await self._ranked(asked, topic, language, ("opinion",), self._limits.recall_opinions)
+        near = sorted(found, key=lambda one: -one.line.meaning)[: self._limits.recall_opinions]
+        return [_hit(one) for one in near if one.line.state == "active"]
 
     async def _few_episodes(self, found: Sequence[Ranked], question: str) -> list[Ranked]:
         """All that was found, but of episodes only the best few, and none that is to be asked for explicitly (E4)."""
@@ -144,7 +163,10 @@ class Recall:
         answered = bool(pack.you_said.search(fold(query)))
         advice = bool(pack.advice.search(fold(query)))
         known = await self._known_names(query, pack)
-        days = spans(query, self._clock().astimezone(self._zone).date(), pack)
+        today = self._clock().astimezone(self._zone).date()
+        days = [span for span in spans(query, today, pack) if span.since < today]
+        together = bool(pack.asks_of_episodes.search(fold(query)))
+        clear = bool(named or days or answered or together or pack.past.search(fold(query)))
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",
@@ -155,15 +177,9 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=bool(
-                named
-                or known
-                or days
-                or answered
-                or pack.past.search(fold(query))
-                or pack.asks_of_episodes.search(fold(query))
-                or (first and not advice)
-            ),
+            past=clear or (not advice and (first or known)),
+            clearly_past=clear,
+            together=together,
         )
         whose = {word for speaker in named for word in words_of(speaker)}
         return asked, " ".join(word for word in words_of(query) if word not in whose) or query

@@ -9,7 +9,7 @@ from functools import cache
 
 from memory.language import LanguagePack, detect, fold, words_of
 from memory.limits import Limits
-from memory.signals import is_question, sentences
+from memory.signals import is_question, sentences, without_quoted
 from memory.stores.index import stems
 from memory.times import spans
 from memory.tokens import count_tokens, cut_to_tokens
@@ -17,7 +17,8 @@ from memory.values import Statement, StatementKind, Turn
 from memory.window import asks
 from memory.worth import Around, worth
 
-_NAME = re.compile(r"(?<![.!?。]\s)(?<!^)\b[A-ZÀ-ÖØ-Þ][\w'’-]+(?:\s+[A-ZÀ-ÖØ-Þ][\w'’-]+)*")
+# a capital inside a sentence; "Dr." and the like do not end one
+_NAME = re.compile(r"(?:(?<=[\w,;:’'\"“] )|(?<=\b[DM]r\. )|(?<=\bMrs\. ))[A-ZÀ-ÖØ-Þ][\w'’-]+(?: [A-ZÀ-ÖØ-Þ][\w'’-]+)*")
 _DIGITS = re.compile(r"\d+")
 _SPACE = re.compile(r"\s{2,}")
 
@@ -41,7 +42,6 @@ def statements_of(
     for place, turn in enumerate(turns):
         previous = turns[place - 1] if place else None
         before = previous.content if previous else setting.before
-        after = turns[place + 1].content if place + 1 < len(turns) else setting.after
         pack = packs[detect(turn.content, turn.language, packs)]
         around = Around(
             names=frozenset(stem for name in names for stem in stems(name, pack)),
@@ -50,7 +50,7 @@ def statements_of(
             lines=setting.lines,
         )
         kept = _kept(turn, previous, around, pack, limits)
-        context = _context((before, turn.content, after), pack)
+        context = _context((setting.before, *(one.content for one in turns), setting.after), pack)
         for text in _lines(turn, kept, pack, limits, zone):
             found.append(_statement(turn, text, context, pack))
     return found
@@ -68,7 +68,7 @@ def said_by(statement: Statement) -> str:
 
 def _kept(turn: Turn, previous: Turn | None, around: Around, pack: LanguagePack, limits: Limits) -> list[str]:
     """The sentences of a turn that are worth keeping; a bare answer comes with the question it answers."""
-    said = [" ".join(sentence.split()) for sentence in sentences(turn.content)]
+    said = [" ".join(sentence.split()) for sentence in sentences(without_quoted(turn.content))]
     question = _last_question(previous) if previous and previous.speaker != turn.speaker and asks(previous) else ""
     content = [stem for sentence in said for stem in stems(sentence, pack)]
     if question and len(content) <= 4 and worth(question, around, pack) >= limits.statement_worth:

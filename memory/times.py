@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from functools import cache
 from typing import Any
 
+from memory.errors import Refused
 from memory.language import LanguagePack, fold
 
 _ABSOLUTE = ("weekday", "on_date", "in_month", "in_year")  # or unclear: next Thursday, or the last one?
@@ -152,3 +154,26 @@ def _newest(pack: LanguagePack) -> re.Pattern[str]:
     words: Any = pack.times.get("newest", ())
     inner = "|".join(re.escape(fold(word)) for word in words) or "(?!)"
     return re.compile(inner if pack.script == "han" else rf"(?<!\w)(?:{inner})(?!\w)")
+
+
+def moment(text: str, now: datetime, zone: tzinfo, packs: Mapping[str, LanguagePack], *, end: bool = False) -> datetime:
+    """The moment a person means: "2025-03-01", "30d" (so long ago), "yesterday", "el martes"; with `end` its end."""
+    said = text.strip()
+    today = now.astimezone(zone).date()
+    if ago := re.fullmatch(r"(\d{1,5})\s*([dwmy])", said.lower()):
+        days = int(ago[1]) * {"d": 1, "w": 7, "m": 30, "y": 365}[ago[2]]
+        return now - timedelta(days=min(days, 365_000))
+    with suppress(ValueError):
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", said):
+            day = date.fromisoformat(said)
+            return _midnight(day + timedelta(days=1) if end else day, zone)
+        exact = datetime.fromisoformat(said)
+        return exact if exact.tzinfo else exact.replace(tzinfo=zone)
+    for pack in packs.values():
+        if found := spans(said, today, pack):
+            return _midnight(found[0].until if end else found[0].since, zone)
+    raise Refused(f"“{text}” is no date. Write 2025-03-01, 30d (days ago; also w, m, y), or words such as yesterday.")
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day, time(), tzinfo=zone)

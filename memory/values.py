@@ -80,6 +80,7 @@ class ChosenFact:
     score: float
     why: str
     tokens: int
+    since: datetime | None = None  # when it was last said, if that is a while ago
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,25 @@ class Turn:
     stale: tuple[Fact, ...] = field(default=())
     refused: tuple[str, ...] = ()
     reminder_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A message as a channel delivered it, and how far it got; `said` is the reply to send, as JSON."""
+
+    id: int
+    channel: str
+    chat: str
+    message: str
+    speaker: str | None
+    content: str
+    private: bool
+    received_at: datetime
+    begun: bool = False
+    turn_id: int | None = None
+    said: str = "[]"
+    answered: bool = False
+    sent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

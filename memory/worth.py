@@ -62,6 +62,8 @@ class Around:
 def worth(sentence: str, around: Around, pack: LanguagePack) -> float:
     """How much a sentence is worth keeping, 0 to 1."""
     signs = signs_of(sentence, around, pack)
+    if not signs.substance and not signs.number:  # nothing but greetings, reactions and function words
+        return 0.0
     total = sum(weight * sign for weight, sign in zip(astuple(WEIGHTS), astuple(signs), strict=True))
     return 1 / (1 + math.exp(-(total + BIAS)))
 
@@ -101,7 +103,8 @@ def _without_reactions(sentence: str, pack: LanguagePack) -> str:
     """Chinese has no spaces: what is not worth keeping is cut out before there are words."""
     if pack.script != "han":
         return sentence
-    for phrase in sorted(pack.statements["reactions"], key=len, reverse=True):
+    empty = pack.statements["reactions"] | pack.words["greetings"] | pack.words["filler"]
+    for phrase in sorted(empty, key=len, reverse=True):
         sentence = sentence.replace(phrase, " ")
     return sentence
 
@@ -110,4 +113,5 @@ def _without_reactions(sentence: str, pack: LanguagePack) -> str:
 def _reaction_stems(pack: LanguagePack) -> frozenset[str]:
     if pack.script == "han":
         return frozenset()
-    return frozenset(stem for word in pack.statements["reactions"] for stem in stems(word, pack))
+    empty = pack.statements["reactions"] | pack.words["greetings"] | pack.words["filler"]
+    return frozenset(stem for word in empty for stem in stems(word, pack))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from assistant.cli import calibrate, chat, config, episodes, facts, reembed
+from assistant.cli import backup, calibrate, chat, config, doctor, episodes, facts, recall, reembed, serve
 from assistant.cli.options import Options
 from assistant.errors import AssistantError
 
@@ -51,8 +51,16 @@ app = typer.Typer(
 # Register commands here: a group with add_typer, a single command with app.command.
 app.command("chat")(chat.chat)
 app.command("ask")(chat.ask)
+app.command("serve")(serve.serve)
+app.command("status")(serve.status)
 app.add_typer(facts.app, name="facts")
 app.add_typer(episodes.app, name="episodes")
+app.command("recall")(recall.recall)
+app.command("timeline")(recall.timeline)
+app.command("doctor")(doctor.doctor)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
+app.command("forget-me")(backup.forget_me)
 app.command("calibrate")(calibrate.calibrate)
 app.command("reembed")(reembed.reembed)
 app.add_typer(config.app, name="config")

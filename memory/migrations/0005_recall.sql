@@ -7,11 +7,11 @@ CREATE TABLE days (
 ) STRICT;
 
 ALTER TABLE statements ADD COLUMN gist BLOB NOT NULL DEFAULT x'';       -- equal for lines that say the same
-ALTER TABLE statements ADD COLUMN context TEXT NOT NULL DEFAULT '';     -- stems of what was said around it
 ALTER TABLE statements ADD COLUMN read_on INTEGER NOT NULL DEFAULT 0;   -- number of the last day it was stored or read
 
 CREATE INDEX statements_gist ON statements (gist);
 CREATE INDEX statements_read_on ON statements (read_on);
+CREATE INDEX statements_at ON statements (at);
 CREATE INDEX statements_speaker ON statements (speaker);
 
 -- Reads not yet counted.

@@ -119,8 +119,8 @@ async def summaries_with_ids(reader: Reader, ids: Sequence[str]) -> list[Summary
 async def insert_statement(tx: Transaction, statement: Statement) -> Statement:
     """A new statement."""
     written = await tx.execute(
-        "INSERT INTO statements (kind, text, speaker, session_id, turn_id, language, entities, at, gist, context, "
-        "read_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) FROM days))",
+        "INSERT INTO statements (kind, text, speaker, session_id, turn_id, language, entities, at, gist, "
+        "read_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) FROM days))",
         (
             statement.kind,
             statement.text,
@@ -131,7 +131,6 @@ async def insert_statement(tx: Transaction, statement: Statement) -> Statement:
             json.dumps(statement.entities, ensure_ascii=False),
             statement.at.isoformat(),
             statement.gist,
-            " ".join(statement.context),
         ),
     )
     row = await tx.fetch_one("SELECT * FROM statements WHERE id = ?", (written.lastrowid,))
@@ -146,17 +145,11 @@ async def same_statement(tx: Transaction, statement: Statement) -> Statement | N
 
 
 async def said_again(tx: Transaction, stored: Statement, statement: Statement) -> Statement:
-    """A statement said once more: it counts from now on, with what is said around it now."""
+    """A statement said once more: it counts from now on."""
     await tx.execute(
-        "UPDATE statements SET at = ?, session_id = ?, turn_id = ?, context = ?, "
+        "UPDATE statements SET at = ?, session_id = ?, turn_id = ?, "
         "read_on = (SELECT coalesce(max(number), 0) FROM days) WHERE id = ?",
-        (
-            statement.at.isoformat(),
-            statement.session_id,
-            statement.turn_id,
-            " ".join(statement.context),
-            int(stored.id[1:]),
-        ),
+        (statement.at.isoformat(), statement.session_id, statement.turn_id, int(stored.id[1:])),
     )
     row = await tx.fetch_one("SELECT * FROM statements WHERE id = ?", (int(stored.id[1:]),))
     assert row is not None
@@ -197,20 +190,24 @@ async def statements_of_turns(reader: Reader, turn_ids: Sequence[int]) -> list[S
     return [_statement(row) for row in rows]
 
 
-async def statements_between(reader: Reader, session_id: int, first: int, last: int) -> list[Statement]:
+async def statements_between(
+    reader: Reader, since: datetime | None, until: datetime | None, limit: int
+) -> list[Statement]:
+    """The last statements of a stretch of time, oldest first."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE at >= ? AND at < ? ORDER BY at DESC, id DESC LIMIT ?",
+        (since.isoformat() if since else "", until.isoformat() if until else "9", limit),
+    )
+    return [_statement(row) for row in reversed(rows)]
+
+
+async def statements_of_session(reader: Reader, session_id: int, first: int, last: int) -> list[Statement]:
     """Statements made from the turns of a session from one to another."""
     rows = await reader.fetch_all(
         "SELECT * FROM statements WHERE turn_id BETWEEN ? AND ? AND session_id = ? ORDER BY turn_id, id",
         (first, last, session_id),
     )
     return [_statement(row) for row in rows]
-
-
-async def narrow_context(tx: Transaction, statement: Statement) -> None:
-    """Fewer words around a statement: some of them are forgotten."""
-    await tx.execute(
-        "UPDATE statements SET context = ? WHERE id = ?", (" ".join(statement.context), int(statement.id[1:]))
-    )
 
 
 async def statements_before(reader: Reader, session_id: int, turn_id: int) -> list[Statement]:
@@ -303,7 +300,6 @@ def _statement(row: Row) -> Statement:
         language=row["language"],
         entities=tuple(json.loads(row["entities"])),
         at=datetime.fromisoformat(row["at"]),
-        context=tuple(row["context"].split()),
         gist=row["gist"],
         read_on=row["read_on"],
     )

@@ -125,14 +125,13 @@ async def turn_after(reader: Reader, session_id: int, turn_id: int) -> Row | Non
     )
 
 
-async def beside(reader: Reader, session_id: int, first: int, last: int) -> list[int]:
-    """The turns just before and after some others."""
+async def statements_beside(reader: Reader, session_id: int, first: int, last: int) -> list[str]:
+    """The statements of a session that are not from some of its turns."""
     rows = await reader.fetch_all(
-        "SELECT max(id) AS id FROM turns WHERE session_id = ? AND id < ? "
-        "UNION ALL SELECT min(id) FROM turns WHERE session_id = ? AND id > ?",
-        (session_id, first, session_id, last),
+        "SELECT id FROM statements WHERE session_id = ? AND turn_id NOT BETWEEN ? AND ? ORDER BY id",
+        (session_id, first, last),
     )
-    return [row["id"] for row in rows if row["id"] is not None]
+    return [f"s{row['id']}" for row in rows]
 
 
 async def span(reader: Reader, session_id: int, first: int, last: int) -> tuple[int, datetime, datetime]:

@@ -275,6 +275,26 @@ async def unbury(tx: Transaction, normalised: str) -> None:
     await tx.execute("DELETE FROM tombstones WHERE hash = ?", (_keyed(key, normalised),))
 
 
+Tombstones = tuple[str | None, tuple[tuple[bytes, str], ...]]  # the key, and each hash with its time
+
+
+async def tombstones(reader: Reader) -> Tombstones:
+    """All of them with their key, to be carried into another file."""
+    key = await reader.fetch_value("SELECT value FROM settings WHERE key = 'tombstone key'")
+    found = await reader.fetch_all("SELECT hash, at FROM tombstones ORDER BY hash")
+    return key, tuple((row["hash"], row["at"]) for row in found)
+
+
+async def set_tombstones(tx: Transaction, graves: Tombstones) -> None:
+    """Those of another file of the same person in place of this one's."""
+    key, hashes = graves
+    if key is None:
+        return
+    await tx.execute("DELETE FROM tombstones")
+    await tx.execute("INSERT OR REPLACE INTO settings VALUES ('tombstone key', ?)", (key,))
+    await tx.execute_many("INSERT INTO tombstones VALUES (?, ?)", hashes)
+
+
 async def _tombstone_key(tx: Transaction) -> bytes:
     value = await tx.fetch_value("SELECT value FROM settings WHERE key = 'tombstone key'")
     if value is None:

@@ -23,6 +23,8 @@ from memory.ports import Clock, Embedder, Vectors
 Progress = Callable[[int, int], None]
 
 _LOG = logging.getLogger(__name__)
+_FEW_WORDS = 2
+_WORDS_TABLES = ("entries_fts", "episodes_fts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,25 +136,46 @@ class Index:
 
     async def add(self, tx: Transaction, entries: Sequence[Entry], prepared: Prepared) -> None:
         """Makes entries findable; one with the same kind and ref is replaced."""
-        still_active = await tx.fetch_value("SELECT id FROM generations WHERE state = 'active'")
-        for number, entry in enumerate(entries):
+        active = await tx.fetch_value("SELECT id FROM generations WHERE state = 'active'")
+        known = await self._known(tx, entries)
+        for entry in known:
             await self.remove(tx, entry.kind, [entry.ref])
-            written = await tx.execute(
-                "INSERT INTO entries (kind, ref, text, text_hash, language, at) VALUES (?, ?, ?, ?, ?, ?)",
-                (entry.kind, entry.ref, entry.text, _hash(entry.text), entry.language, entry.at.isoformat()),
+        first = 1 + int(
+            await tx.fetch_value("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries'")
+        )
+        places = {(entry.kind, entry.ref): place for place, entry in enumerate(entries)}  # the last of each
+        rows = [(first + place, entries[place]) for place in places.values()]
+        await tx.execute_many(
+            "INSERT INTO entries (id, kind, ref, text, text_hash, language, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(row, e.kind, e.ref, e.text, _hash(e.text), e.language, e.at.isoformat()) for row, e in rows],
+        )
+        for table in _WORDS_TABLES:
+            await tx.execute_many(
+                f"INSERT INTO {table} (rowid, stems, context) VALUES (?, ?, ?)",
+                [
+                    (row, " ".join(stems(e.text, self._packs.get(e.language))), " ".join(e.context))
+                    for row, e in rows
+                    if _words_table(e.kind) == table
+                ],
             )
-            row = written.lastrowid
-            stemmed = stems(entry.text, self._packs.get(entry.language))
-            await tx.execute(
-                f"INSERT INTO {_words_table(entry.kind)} (rowid, stems, context) VALUES (?, ?, ?)",
-                (row, " ".join(stemmed), " ".join(entry.context)),
+        if prepared.generation is not None and prepared.generation == active:
+            table = Generation(id=prepared.generation, model="", dimension=0).table
+            await tx.execute_many(
+                f"INSERT INTO {table} (rowid, embedding, kind) VALUES (?, ?, ?)",
+                [(row, prepared.vectors[row - first].tobytes(), entry.kind) for row, entry in rows],
             )
-            if prepared.generation is not None and prepared.generation == still_active:
-                table = Generation(id=prepared.generation, model="", dimension=0).table
-                vector = prepared.vectors[number].tobytes()
-                await tx.execute(
-                    f"INSERT INTO {table} (rowid, embedding, kind) VALUES (?, ?, ?)", (row, vector, entry.kind)
-                )
+
+    async def _known(self, tx: Transaction, entries: Sequence[Entry]) -> list[Entry]:
+        """Those that are in the list already."""
+        refs = json.dumps([entry.ref for entry in entries])
+        kinds = json.dumps(sorted({entry.kind for entry in entries}))
+        rows = await tx.fetch_all(
+            "SELECT kind, ref FROM entries WHERE kind IN (SELECT value FROM json_each(?)) "
+            "AND ref IN (SELECT value FROM json_each(?))",
+            (kinds, refs),
+        )
+        there = {(row["kind"], row["ref"]) for row in rows}
+        return [entry for entry in entries if (entry.kind, entry.ref) in there]
 
     async def remove(self, tx: Transaction, kind: str, refs: Sequence[str]) -> None:
         """Takes entries out of the list, the word index and every generation of vectors."""
@@ -166,33 +189,25 @@ class Index:
                 await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
             await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
 
-    async def cosines(self, vector: Vectors, kind: str, refs: Sequence[str]) -> dict[str, float]:
-        """How near entries are to a vector, by ref."""
-        generation = await self._active()
-        if generation is None:
-            return {}
-        marks = ", ".join("?" * len(refs))
-        rows = await self._database.fetch_all(
-            f"SELECT e.ref, vec_distance_cosine(v.embedding, ?) AS distance FROM entries e "
-            f"JOIN {generation.table} v ON v.rowid = e.id WHERE e.kind = ? AND e.ref IN ({marks})",
-            (vector.tobytes(), kind, *refs),
-        )
-        return {row["ref"]: 1.0 - row["distance"] for row in rows}
-
-    async def stems_of(self, kind: str, refs: Sequence[str]) -> dict[str, tuple[set[str], set[str]]]:
-        """The stems entries are found by, by ref: their own, and those said around them."""
-        marks = ", ".join("?" * len(refs))
-        rows = await self._database.fetch_all(
-            f"SELECT e.ref, f.stems, f.context FROM entries e JOIN {_words_table(kind)} f ON f.rowid = e.id "
-            f"WHERE e.kind = ? AND e.ref IN ({marks})",
-            (kind, *refs),
-        )
-        return {row["ref"]: (set(row["stems"].split()), set(row["context"].split())) for row in rows}
-
-    async def narrow(self, tx: Transaction, kind: str, ref: str, context: Sequence[str]) -> None:
-        """Fewer words around a text: some of them are forgotten."""
-        row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
-        await tx.execute(f"UPDATE {_words_table(kind)} SET context = ? WHERE rowid = ?", (" ".join(context), row))
+    async def strip_context(self, tx: Transaction, words: Iterable[str], refs: Sequence[str] | None = None) -> None:
+        """Takes stems out of what entries, all or some, are found by beside their own words."""
+        gone = {word for word in words if word.isalnum()}
+        if not gone:
+            return
+        match = "context : (" + " OR ".join(f'"{word}"' for word in sorted(gone)) + ")"
+        some = "" if refs is None else "AND e.ref IN (SELECT value FROM json_each(?))"
+        for table in _WORDS_TABLES:
+            rows = await tx.fetch_all(
+                f"SELECT e.id, f.stems, f.context FROM {table} f JOIN entries e ON e.id = f.rowid "
+                f"WHERE {table} MATCH ? {some}",
+                (match,) if refs is None else (match, json.dumps([*refs])),
+            )
+            for row in rows:
+                left = " ".join(word for word in row["context"].split() if word not in gone)
+                await tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (row["id"],))
+                await tx.execute(
+                    f"INSERT INTO {table} (rowid, stems, context) VALUES (?, ?, ?)", (row["id"], row["stems"], left)
+                )
 
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
@@ -211,7 +226,7 @@ class Index:
         among: Among | None = None,
     ) -> list[Hit]:
         """Entries that share words with the query, best first; the score is BM25's."""
-        words = [word for word in stems(query, self._packs.get(language)) if word.isalnum()]
+        words = [word for word in self._searched(query, language) if word.isalnum()]
         if not words or not kinds:
             return []
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
@@ -227,6 +242,13 @@ class Index:
             )
             found += [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
         return sorted(found, key=lambda hit: -hit.score)[:limit]
+
+    def _searched(self, query: str, language: str) -> list[str]:
+        """The stems of a query; one of few words may be in any language, so it is stemmed in all."""
+        found = stems(query, self._packs.get(language))
+        if len(found) > _FEW_WORDS:
+            return found
+        return found + [stem for pack in self._packs.values() if pack.code != language for stem in stems(query, pack)]
 
     async def said(self, words: Iterable[str], kind: str = "") -> tuple[dict[str, int], int]:
         """In how many entries each stem occurs, and how many there are: of episodes, or of all others."""
@@ -260,6 +282,33 @@ class Index:
             (vector.tobytes(), limit, *kinds, *(among.parameters if among else ())),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=1.0 - row["distance"]) for row in rows]
+
+    async def cosines(self, vector: Vectors, kind: str, refs: Sequence[str]) -> dict[str, float]:
+        """How near entries are to a vector, by ref."""
+        generation = await self._active()
+        if generation is None:
+            return {}
+        marks = ", ".join("?" * len(refs))
+        rows = await self._database.fetch_all(
+            f"SELECT e.ref, vec_distance_cosine(v.embedding, ?) AS distance FROM entries e "
+            f"JOIN {generation.table} v ON v.rowid = e.id WHERE e.kind = ? AND e.ref IN ({marks})",
+            (vector.tobytes(), kind, *refs),
+        )
+        return {row["ref"]: 1.0 - row["distance"] for row in rows}
+
+    async def stems_of(
+        self, kinds: Sequence[str], refs: Sequence[str], view: View | Database | None = None
+    ) -> dict[str, tuple[set[str], set[str]]]:
+        """The stems entries are found by, by ref: their own, and those said around them."""
+        found: dict[str, tuple[set[str], set[str]]] = {}
+        for table in sorted({_words_table(kind) for kind in kinds}):
+            rows = await (view or self._database).fetch_all(
+                f"SELECT e.ref, f.stems, f.context FROM entries e JOIN {table} f ON f.rowid = e.id "
+                "WHERE e.kind IN (SELECT value FROM json_each(?)) AND e.ref IN (SELECT value FROM json_each(?))",
+                (json.dumps([*kinds]), json.dumps([*refs])),
+            )
+            found |= {row["ref"]: (set(row["stems"].split()), set(row["context"].split())) for row in rows}
+        return found
 
     async def vector(self, text: str) -> Vectors | None:
         """The vector of a text in the active model, not kept; None while that model is gone or fails."""

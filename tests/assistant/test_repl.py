@@ -132,7 +132,8 @@ def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
 
 
 @real
-def test_ten_turns_with_the_embedded_model_through_a_pipe(tmp_path):
+def test_the_embedded_model_through_a_pipe(tmp_path):
+    said = TEN[:3]
     process = subprocess.Popen(
         [sys.executable, "-c", "from assistant.cli import main; main()", "--data-dir", str(tmp_path), "chat"],
         stdin=subprocess.PIPE,
@@ -142,15 +143,15 @@ def test_ten_turns_with_the_embedded_model_through_a_pipe(tmp_path):
         env={**quiet_environment(), "OLVIDO_MODEL__MAX_REPLY_TOKENS": "16", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
     )
     assert process.stdin and process.stdout
-    process.stdin.write(f"{TEN[0]}\n/stats\n")
+    process.stdin.write(f"{said[0]}\n/stats\n")
     process.stdin.flush()
     lines = []
     while not (lines and lines[-1].startswith("Request:")):
         lines.append(process.stdout.readline())
     (child,) = children(process.pid)
-    shown, errors = process.communicate("".join(f"{words}\n/stats\n" for words in TEN[1:]), timeout=120)
+    shown, errors = process.communicate("".join(f"{words}\n/stats\n" for words in said[1:]), timeout=120)
     written = re.findall(r"(\d+) written", "".join(lines) + shown)
-    assert len(written) == len(TEN) and all(int(count) > 0 for count in written)
+    assert len(written) == len(said) and all(int(count) > 0 for count in written)
     assert "[Saved as f1: I live in Lyon" in shown
     assert (process.returncode, errors) == (0, "")
     assert gone(child)

@@ -135,6 +135,10 @@ async def test_the_newest_copy_is_named_when_there_is_one(path: Path) -> None:
     put(path, b"hello")
     with pytest.raises(DatabaseCorrupt, match=r"newest copy, .*ana-v10-20260401T000000Z\.db,"):
         await open_and_close(path)
+    for name in ("ana-20260501T000000Z.db", "ana-20260501T000000Z-2.db", "ana-replaced-20260601T000000Z.db"):
+        (path.parent / "backups" / name).touch()  # a regular one, and one that was given up
+    with pytest.raises(DatabaseCorrupt, match=r"newest copy, .*ana-20260501T000000Z(-2)?\.db,"):
+        await open_and_close(path)
 
 
 async def test_an_empty_file_is_a_new_memory_only_where_nothing_says_otherwise(path: Path) -> None:

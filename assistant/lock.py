@@ -1,0 +1,32 @@
+"""One daemon per data folder: a lock the system takes back when the process ends, however it ends."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from assistant.errors import AlreadyServing, AssistantError
+
+
+@contextmanager
+def sole_daemon(data_dir: Path) -> Iterator[None]:
+    """Raises AlreadyServing while another process is inside such a block for the same folder."""
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(data_dir / "daemon.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise AssistantError(f"{data_dir} cannot be written: {exc.strerror}. Choose another data_dir.") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.pread(file, 20, 0).decode("ascii", "replace").strip()
+            raise AlreadyServing(
+                f"Olvido serves {data_dir} already (process {other or 'unknown'}). Look with: olvido status"
+            ) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(file)

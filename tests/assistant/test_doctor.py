@@ -1,0 +1,105 @@
+"""``olvido doctor`` finds what is wrong, says what to do, and mends what needs no decision."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assistant.cli import app
+from assistant.doctor import _TELEGRAM_TOKEN
+from assistant.testing import EchoServer, fails, settings_for
+
+KEY = "kq9-verysecretkey-1234567890"
+
+
+@pytest.fixture
+def server():
+    with EchoServer() as running:
+        yield running
+
+
+def examined(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, dict[str, dict[str, str]], str]:
+    result = CliRunner().invoke(
+        app, ["--data-dir", str(folder), "doctor", "--json", *arguments], env={**environment, "HOME": str(folder)}
+    )
+    findings = {each["name"]: each for each in json.loads(result.stdout)}
+    return result.exit_code, findings, result.output
+
+
+def remember(folder: Path, *facts: str) -> None:
+    for fact in facts:
+        CliRunner().invoke(app, ["--data-dir", str(folder), "facts", "add", fact], catch_exceptions=False)
+
+
+def test_all_is_well(server, tmp_path):
+    remember(tmp_path / "data", "I live in Lyon")
+    code, found, _ = examined(tmp_path / "data", settings_for(server))
+    assert code == 0
+    assert {name for name, each in found.items() if each["state"] != "ok"} == {"backups of me"}
+    wanted = {
+        "configuration",
+        "data folder",
+        "disk",
+        "clock",
+        "memory of me",
+        "embedder",
+        "model",
+        "telegram",
+        "daemon",
+    }
+    assert wanted <= set(found)
+
+
+def test_each_trouble_is_named_with_what_to_do(server, tmp_path):
+    folder = tmp_path / "data"
+    remember(folder, "I live in Lyon")
+    (folder / "people" / "me.db").write_bytes(b"junk" * 5000)
+    (folder / "people").chmod(0o755)
+    server.enqueue(fails(401, f"bad key {KEY}"))
+    environment = settings_for(server, model__api_key=KEY, serve__low_disk_bytes=10**18, telegram__token="nonsense")
+    code, found, output = examined(folder, environment)
+    assert code == 1
+    problems = {name: each["text"] for name, each in found.items() if each["state"] == "problem"}
+    assert set(problems) == {"data folder", "disk", "memory of me", "model", "telegram"}
+    assert "chmod 700" in problems["data folder"] and "restore" in problems["memory of me"]
+    assert KEY not in output
+
+
+def test_fix_mends_rights_and_removes_what_was_left_behind(server, tmp_path):
+    folder = tmp_path / "data"
+    remember(folder, "I live in Lyon")
+    (folder / "people").chmod(0o755)
+    (folder / "people" / ".me-restoring.db").touch()
+    (folder / "control.sock").touch()
+    code, found, _ = examined(folder, settings_for(server), "--fix")
+    assert code == 0
+    assert (folder / "people").stat().st_mode & 0o077 == 0
+    assert not (folder / "people" / ".me-restoring.db").exists() and not (folder / "control.sock").exists()
+    assert found["leftovers"]["text"].startswith("Mended")
+
+
+def test_a_readable_file_with_a_secret_is_closed(server, tmp_path):
+    file = tmp_path / "olvido.toml"
+    file.write_text(f'[model]\napi_key = "{KEY}"\n')
+    file.chmod(0o644)
+    arguments = ["--config", str(file), "doctor", "--fix"]
+    result = CliRunner().invoke(app, arguments, env=settings_for(server))
+    assert "Mended" in result.output and KEY not in result.output
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_clock_that_is_behind_is_noticed(server, tmp_path):
+    import os
+    import time
+
+    remember(tmp_path / "data", "I live in Lyon")
+    later = time.time() + 7 * 86_400
+    os.utime(tmp_path / "data" / "people" / "me.db", (later, later))
+    code, found, _ = examined(tmp_path / "data", settings_for(server))
+    assert code == 1 and found["clock"]["state"] == "problem"
+
+
+def test_a_token_of_telegram_is_known_by_its_form():
+    assert _TELEGRAM_TOKEN.fullmatch("123456789:" + "A" * 35)
+    assert not _TELEGRAM_TOKEN.fullmatch("123456789")
