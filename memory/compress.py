@@ -52,12 +52,12 @@ class Compressor:
         self._zone = zone
         self._limits = limits
 
-    async def run(self) -> int:
+    async def run(self, *, ask_model: bool = True) -> int:
         """Compresses every waiting segment, oldest first, and closed sessions to their end; returns how many."""
         await self._queue_closed()
         done = 0
         while segment := await rows.next_segment(self._database):
-            done += await self._compress(segment)
+            done += await self._compress(segment, ask_model)
         return done
 
     async def _queue_closed(self) -> None:
@@ -67,12 +67,12 @@ class Compressor:
             for session_id, window in await turn_rows.closed_windows(tx):
                 await rows.queue(tx, session_id, closing(window, self._limits), self._clock())
 
-    async def _compress(self, segment: rows.Segment) -> bool:
+    async def _compress(self, segment: rows.Segment, ask_model: bool) -> bool:
         """Whether the segment was compressed now; when its words changed meanwhile it goes on waiting."""
         turns = await self._turns(self._database, segment)
         spoken = [self._bounded(turn, segment.language) for turn in turns if turn.content.strip()]
         statements = await self._statements(segment, spoken)
-        summary = await self._summary(spoken, segment.language) if spoken else None
+        summary = await self._summary(spoken, segment.language, ask_model) if spoken else None
         signals = await self._signals(segment, spoken)
         texts = [said_by(statement) for statement in statements] + ([summary.rendered] if summary else [])
         prepared = await self._index.prepare(texts)
@@ -123,8 +123,9 @@ class Compressor:
         content = both_ends(turn.content, self._limits.statements_characters)
         return replace(turn, language=language, content=content)
 
-    async def _summary(self, turns: Sequence[Turn], language: str) -> Summary:
-        notes = await self._asked_for(turns, language) or await self._extractive(turns, language)
+    async def _summary(self, turns: Sequence[Turn], language: str, ask_model: bool) -> Summary:
+        notes = await self._asked_for(turns, language) if ask_model else None
+        notes = notes or await self._extractive(turns, language)
         notes, line = render(notes, self._limits)
         return _summary_value(notes, line, language, turns)
 

@@ -91,6 +91,8 @@ class Conversation:
     async def close_idle(self, idle: timedelta) -> int:
         """Closes sessions in which nothing was said for so long; returns how many."""
         now = self._clock()
+        if not await rows.idle_sessions(self._database, now - idle):
+            return 0
         async with self._database.transaction() as tx:
             return await rows.close_idle(tx, now - idle, now)
 
@@ -134,6 +136,7 @@ class Conversation:
                 topic_shift=flow.shift,
             )
             if role == "user":
+                await rows.reopen(tx, session_id)
                 await context_rows.use_day(tx, now.astimezone(self._zone).date().isoformat())
             if role == "user" and spoken != language:
                 await rows.set_session_language(tx, session_id, spoken)

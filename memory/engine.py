@@ -186,12 +186,12 @@ class Memory:
         """The request for the last user turn of a session; reads only, and twice gives identical bytes."""
         return await self._contexts.assemble(session_id, recall_tokens, tools)
 
-    async def run_pending(self) -> int:
+    async def run_pending(self, *, ask_model: bool = True) -> int:
         """Does all the work that is owed: compresses what left the window, makes episodes, lets things fade.
 
-        Returns how many segments were compressed.
+        Returns how many segments were compressed. Without `ask_model` no configured model is asked for a summary.
         """
-        done = await self._compressor.run()
+        done = await self._compressor.run(ask_model=ask_model)
         await self._fading.run()
         await self._episode_life.run()
         await self.index.keep_queries()

@@ -32,6 +32,7 @@ from memory.values import (
     Note,
     Outcome,
     Phase,
+    Span,
     Spoken,
     Statement,
     Way,
@@ -132,6 +133,20 @@ class ForgottenEpisode:
     traces: int  # messages whose words were still kept
     facts: tuple[Fact, ...]
     complete: bool = False
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where it stood; of a consolidated one where its originals did."""
+        return [
+            Span(
+                session_id=one.session_id,
+                first_turn=one.first_turn,
+                last_turn=one.last_turn,
+                began_at=one.began_at,
+                ended_at=one.ended_at,
+            )
+            for one in (self.episodes[1:] or self.episodes)
+        ]
 
 
 class Episodes:
@@ -416,10 +431,25 @@ class Episodes:
                 await self.put(tx, left, ready)
             gone = await self._concerned(tx, episode_id)
             for episode in gone.episodes:
-                await self._erase_words(tx, episode)
+                await self._erase_words(tx, episode.session_id, episode.first_turn, episode.last_turn)
             await self.erase(tx, gone.episodes)
+            await rows.bury(tx, gone.spans)
             await self._index.forget_queries(tx)
         return replace(gone, complete=await self._database.checkpoint())
+
+    async def forget_again(self, spans: Sequence[Span]) -> int:
+        """Removes from an older copy what was forgotten since it was made; returns how much of it was there."""
+        there = [span for span in spans if await rows.has_turns(self._database, span)]
+        for span in there:
+            for episode in await rows.overlapping(self._database, span):
+                await self.forget(episode.id)
+        async with self._database.transaction() as tx:
+            for span in there:  # what was no episode yet
+                await self._erase_words(tx, *span.place)
+                await self._erase_records(tx, *span.place)
+            await rows.bury(tx, spans)
+            await self._index.forget_queries(tx)
+        return len(there)
 
     async def _concerned(self, view: View, episode_id: str) -> ForgottenEpisode:
         episode = await self._one(view, episode_id)
@@ -438,36 +468,39 @@ class Episodes:
             episodes=(episode, *originals), statements=tuple(statements), traces=spoken, facts=tuple(facts.values())
         )
 
-    async def _erase_words(self, tx: Transaction, episode: Episode) -> None:
-        """What the turns of an episode said, wherever it is kept but in facts."""
-        place = (episode.session_id, episode.first_turn, episode.last_turn)
+    async def _erase_words(self, tx: Transaction, *place: int) -> None:
+        """What some turns said: their statements, and the words by which lines beside them are found."""
         said = await context_rows.statements_of_session(tx, *place)
-        words = await self._words_said(tx, episode, said)
+        words = await self._words_said(tx, said, *place)
         for statement in said:
             await self._index.remove(tx, statement.kind, [statement.id])
         await context_rows.delete_statements(tx, said)
         near = await rows.statements_beside(tx, *place)
         await self._index.strip_context(tx, words, near)
+        await rows.empty_turns(tx, self._clock(), *place)
 
-    async def _words_said(self, tx: Transaction, episode: Episode, said: Sequence[Statement]) -> set[str]:
-        """All words of an episode's turns that are still known: lines said beside it are found by them."""
+    async def _words_said(self, tx: Transaction, said: Sequence[Statement], *place: int) -> set[str]:
+        """All words of some turns that are still known."""
         found = await self._index.stems_of(sorted({one.kind for one in said}), [one.id for one in said], tx)
         words = {stem for own, around in found.values() for stem in own | around}
-        for spoken in await rows.trace(tx, episode.session_id, episode.first_turn, episode.last_turn):
-            words |= set(stems(spoken.content, self._packs.get(episode.language)))
-        return words
+        spoken = [one.content for one in await rows.trace(tx, *place)]
+        spoken += [turn.content for turn in await turn_rows.between(tx, *place)]
+        return words | {stem for text in spoken for pack in self._packs.values() for stem in stems(text, pack)}
 
     async def erase(self, tx: Transaction, episodes: Sequence[Episode]) -> None:
         """The rows of episodes, their summaries and traces, and what they are found by."""
         for episode in episodes:
-            place = (episode.session_id, episode.first_turn, episode.last_turn)
             if await rows.consolidation(tx, episode.id) is None:
-                summaries = await rows.summaries_of(tx, *place)
-                await self._index.remove(tx, "summary", summaries)
-                await rows.delete_summaries(tx, summaries)
-                await rows.delete_traces(tx, *place)
+                await self._erase_records(tx, episode.session_id, episode.first_turn, episode.last_turn)
         await self._index.remove(tx, KIND, [one.id for one in episodes])
         await rows.delete(tx, [one.id for one in episodes])
+
+    async def _erase_records(self, tx: Transaction, *place: int) -> None:
+        """The summaries and the trace of some turns."""
+        summaries = await rows.summaries_of(tx, *place)
+        await self._index.remove(tx, "summary", summaries)
+        await rows.delete_summaries(tx, summaries)
+        await rows.delete_traces(tx, *place)
 
     async def dissolve(self, tx: Transaction, episode_id: str) -> list[Episode]:
         """A consolidated episode goes; its originals, which nothing finds yet, keep what was read of it."""

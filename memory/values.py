@@ -264,6 +264,22 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The turns of an episode: where and when they were said."""
+
+    session_id: int
+    first_turn: int
+    last_turn: int
+    began_at: datetime
+    ended_at: datetime
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Session, first and last turn."""
+        return self.session_id, self.first_turn, self.last_turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
     """A topic that is closed (E1): what was written once, and where it stands in its life."""
 

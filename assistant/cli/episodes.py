@@ -19,6 +19,8 @@ from assistant.people import copies_of
 from assistant.traces import scrub
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from assistant.settings import LoadedSettings
     from memory import Memory
     from memory.episodes import ForgottenEpisode
@@ -150,6 +152,9 @@ def forget(
     episode_id: Id,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     with_facts: Annotated[bool, typer.Option("--with-facts", help="Also the facts learnt in it.")] = False,
+    including_backups: Annotated[
+        bool, typer.Option("--including-backups", help="Remove it from older copies of the memory too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Remove an episode and all that was said in it. This cannot be undone."""
@@ -161,8 +166,11 @@ def forget(
         _ask(episode_id)
     said = change(loaded, lambda memory: memory.episodes.trace(episode_id))
     complete = change(loaded, lambda memory: _forget(memory, episode_id, with_facts))
-    scrub(loaded.settings.data_dir, [one.content for one in said])
+    said_there = [one.text.removeprefix(f"{one.speaker}: ") for one in plan.statements]
+    scrub(loaded.settings.data_dir, [*(one.content for one in said), *said_there])
     copies = [copy for copy in copies_of(loaded.settings) if copy.exists()]
+    if including_backups:
+        copies = _uncleaned(copies, plan, with_facts, loaded)
     if as_json:
         facts = [fact.id for fact in plan.facts]
         counts = {"statements": len(plan.statements), "messages": plan.traces}
@@ -174,7 +182,8 @@ def forget(
     if not complete:
         typer.echo("Another program is reading the memory: the last bytes go when it has finished.", err=True)
     if copies and not as_json:
-        typer.echo("Older copies of the memory may still hold it; delete them to be rid of the words:", err=True)
+        hint = "delete them" if including_backups else "delete them, or use --including-backups the next time"
+        typer.echo(f"Older copies of the memory may still hold it; {hint}:", err=True)
         typer.echo("\n".join(f"  {copy}" for copy in copies), err=True)
 
 
@@ -218,6 +227,25 @@ async def _forget(memory: "Memory", episode_id: str, with_facts: bool) -> bool:
         await asyncio.sleep(seconds)
         complete = await memory.database.checkpoint()
     return complete
+
+
+def _uncleaned(
+    copies: "list[Path]", plan: "ForgottenEpisode", with_facts: bool, loaded: "LoadedSettings"
+) -> "list[Path]":
+    """Takes an episode out of every older copy; returns those where that could not be done."""
+    from memory.copies import forget_in_copy
+    from memory.errors import EngineError
+
+    left = []
+    texts = [text for fact in plan.facts for text in (fact.fact, fact.quote)] if with_facts else []
+    for number, copy in enumerate(copies, 1):
+        typer.echo(f"Cleaning copy {number} of {len(copies)}: {copy.name}", err=True)
+        try:
+            asyncio.run(forget_in_copy(copy, texts, plan.spans, limits=loaded.settings.limits))
+        except EngineError as exc:
+            typer.echo(str(exc), err=True)
+            left.append(copy)
+    return left
 
 
 def _show_plan(plan: "ForgottenEpisode", with_facts: bool, loaded: "LoadedSettings") -> None:

@@ -91,6 +91,16 @@ ALTER TABLE summaries ADD COLUMN signals TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE summaries ADD COLUMN episode_id INTEGER;
 CREATE INDEX summaries_waiting ON summaries (session_id, first_turn) WHERE episode_id IS NULL;
 
+-- Where forgotten episodes stood: a copy brought back loses them again. Numbers and times, no words.
+CREATE TABLE forgotten_spans (
+    session_id INTEGER NOT NULL,
+    first_turn INTEGER NOT NULL,
+    last_turn  INTEGER NOT NULL,
+    began_at   TEXT NOT NULL,  -- after going back to a copy the same numbers may be given to other turns
+    ended_at   TEXT NOT NULL,
+    PRIMARY KEY (session_id, first_turn, last_turn, began_at)
+) STRICT, WITHOUT ROWID;
+
 -- Episodes are found by an index of words of their own: how rare a word is among statements is not changed by them.
 CREATE VIRTUAL TABLE episodes_fts USING fts5 (stems, context, tokenize = 'unicode61 remove_diacritics 2');
 INSERT INTO episodes_fts (episodes_fts, rank) VALUES ('secure-delete', 1);

@@ -11,7 +11,7 @@ from memory.database import Database, Row, Transaction, View
 from memory.language import fold
 from memory.stores.context import Segment
 from memory.stores.index import Among
-from memory.values import Consolidation, Episode, Note, Outcome, Spoken, Turn
+from memory.values import Consolidation, Episode, Note, Outcome, Span, Spoken, Turn
 
 Reader = Database | View
 KEPT_APART = 2
@@ -315,6 +315,16 @@ async def of_turn(reader: Reader, turn_id: int) -> Episode | None:
     return _episode(row) if row else None
 
 
+async def overlapping(reader: Reader, span: Span) -> list[Episode]:
+    """The episodes, consolidated ones apart, that some turns are part of."""
+    rows = await reader.fetch_all(
+        f"{_ALL} WHERE e.session_id = ? AND e.first_turn <= ? AND e.last_turn >= ? "
+        "AND e.id NOT IN (SELECT episode_id FROM consolidations) ORDER BY e.id",
+        (span.session_id, span.last_turn, span.first_turn),
+    )
+    return [_episode(row) for row in rows]
+
+
 async def fitting(reader: Reader, ids: Sequence[str], filters: Filters) -> set[str]:
     """Those of some episodes that are what they have to be."""
     where, given = filters.where()
@@ -503,6 +513,52 @@ async def has_expired_traces(reader: Reader, before: datetime) -> bool:
 async def expire_traces(tx: Transaction, before: datetime) -> None:
     """Words older than that go."""
     await tx.execute("DELETE FROM traces WHERE at < ?", (before.isoformat(),))
+
+
+# -- what was forgotten
+
+
+async def bury(tx: Transaction, spans: Iterable[Span]) -> None:
+    """Remembers which turns were forgotten, without a word of them."""
+    await tx.execute_many(
+        "INSERT OR IGNORE INTO forgotten_spans VALUES (?, ?, ?, ?, ?)",
+        [(*one.place, one.began_at.isoformat(), one.ended_at.isoformat()) for one in spans],
+    )
+
+
+async def buried(reader: Reader) -> list[Span]:
+    """All turns whose episodes were forgotten."""
+    rows = await reader.fetch_all("SELECT * FROM forgotten_spans ORDER BY began_at, session_id, first_turn")
+    return [
+        Span(
+            session_id=row["session_id"],
+            first_turn=row["first_turn"],
+            last_turn=row["last_turn"],
+            began_at=datetime.fromisoformat(row["began_at"]),
+            ended_at=datetime.fromisoformat(row["ended_at"]),
+        )
+        for row in rows
+    ]
+
+
+async def has_turns(reader: Reader, span: Span) -> bool:
+    """Whether these very turns are in the file, not others with their numbers."""
+    found = await reader.fetch_value(
+        "SELECT 1 FROM turns WHERE session_id = ? AND id BETWEEN ? AND ? AND timestamp BETWEEN ? AND ? LIMIT 1",
+        (*span.place, span.began_at.isoformat(), span.ended_at.isoformat()),
+    )
+    return found is not None
+
+
+async def empty_turns(tx: Transaction, at: datetime, session_id: int, first: int, last: int) -> None:
+    """Some turns without their words, as if they were compressed."""
+    place = (session_id, first, last)
+    await tx.execute(
+        "UPDATE turns SET content = '', left_window = 1, summarized_at = coalesce(summarized_at, ?) "
+        "WHERE session_id = ? AND id BETWEEN ? AND ?",
+        (at.isoformat(), *place),
+    )
+    await tx.execute("DELETE FROM segments WHERE session_id = ? AND first_turn >= ? AND last_turn <= ?", place)
 
 
 def _packed(spoken: Iterable[Spoken]) -> bytes:

@@ -114,6 +114,27 @@ async def test_e1_an_idle_session_becomes_an_episode_when_the_caller_closes_it(o
         assert len(await memory.episodes.list()) == 1
 
 
+async def test_e1_who_goes_on_after_a_long_silence_goes_on_in_the_same_session(open_memory: OpenMemory) -> None:
+    clock = FakeClock()
+    async with open_memory(clock) as memory:
+        session = await memory.open_session()
+        await talk(memory, session.id, LEAK)
+        clock.advance(hours=9)
+        assert await memory.close_idle(timedelta(hours=8)) == 1
+        assert await memory.close_idle(timedelta(hours=8)) == 0
+        await memory.run_pending()
+        await talk(memory, session.id, TRIP[:2])
+        await memory.run_pending()
+        assert "trip to Lisbon" in str((await memory.assemble(session.id)).messages), (
+            "what is said now is in the window"
+        )
+        assert len(await memory.episodes.list()) == 1
+        clock.advance(hours=9)
+        assert await memory.close_idle(timedelta(hours=8)) == 1
+        await memory.run_pending()
+        assert len(await memory.episodes.list()) == 2
+
+
 async def test_e1_an_episode_is_never_changed(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await one_sitting(memory, LEAK)
