@@ -772,3 +772,30 @@ async def test_e4_an_archived_episode_enters_no_request(open_memory: OpenMemory)
         items = (await memory.assemble(session.id)).sections["recalled"].items
         assert not [item.id for item in items if item.id.startswith("e")]
         assert await memory.recall("trip to Lisbon", kinds=["episode"]), "but explicit recall finds it"
+
+
+ASKED_TOGETHER = {
+    "en": "What did we decide about this: {}?",
+    "es": "¿Qué decidimos sobre esto: {}?",
+    "it": "Che cosa abbiamo deciso su questo: {}?",
+    "zh": "我们上次决定了什么：{}？",
+}
+
+
+async def test_b1_b5_requests_with_episodes_among_300_keep_to_the_budget(
+    history: tuple[Path, dict[str, Talk]], tmp_path: Path
+) -> None:
+    path, told = history
+    recalled = 0
+    async with Memory.open(shutil.copy(path, tmp_path / "asked.db"), clock=after_history()) as memory:
+        for talk_of_it in [talk for talk in told.values() if talk.number % 15 == 0]:
+            session = await memory.open_session(chat=f"asks {talk_of_it.language} {talk_of_it.number}")
+            question = ASKED_TOGETHER[talk_of_it.language].format(talk_of_it.asked)
+            await memory.add_turn(session.id, "user", question)
+            request = await memory.assemble(session.id)
+            episodes = [item for item in request.sections["recalled"].items if item.id.startswith("e")]
+            assert request.provider_tokens < memory.limits.request_tokens
+            assert request.sections["recalled"].tokens <= memory.limits.recall_tokens
+            assert len(episodes) <= memory.limits.episodes_recalled
+            recalled += any(told[item.id] == talk_of_it for item in episodes)
+    assert recalled >= 14, "of 20 questions"
