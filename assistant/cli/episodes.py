@@ -136,7 +136,10 @@ def search(
     hits: list[EpisodeHit] = look(loaded, work, [])
     if as_json:
         print_data(
-            [_data(hit.episode, phase=hit.phase, way=hit.way, score=hit.score, parts=dict(hit.parts)) for hit in hits]
+            [
+                _data(hit.episode, phase=hit.phase, way=hit.way, score=hit.score, parts=dict(hit.parts), why=hit.why)
+                for hit in hits
+            ]
         )
     elif hits:
         rows = [(*_short(hit.episode, loaded), f"{hit.score:.3f}", hit.why) for hit in hits]
