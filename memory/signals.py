@@ -281,8 +281,7 @@ def asking(text: str, pack: LanguagePack) -> list[str]:
     return [
         sentence
         for sentence in sentences(own_words(text))
-        if re.search(r"[?？]\W*$", sentence)
-        or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
+        if re.search(r"[?？]\W*$", sentence) or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
     ]
 
 
