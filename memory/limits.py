@@ -171,7 +171,7 @@ class Limits:
     # Episodes
     episode_tokens: int = rule("E1", 110, "One episode as a line in a request, in tokens.")
     episode_trace_days: int = rule(
-        "E4", 30, "How long the words of an episode are kept, never searched; 0 keeps none, in days."
+        "E4", 30, "How long the words of an episode are kept, never searched, in days; 0: not at all."
     )
     episode_active_days: int = rule("E4", 30, "An episode is active up to this age, in days.")
     episode_mature_days: int = rule("E4", 180, "Then mature, and may be consolidated, up to this age, in days.")
@@ -179,7 +179,7 @@ class Limits:
     episode_aged_similarity: float = rule(
         "E4", 0.4, "Similarity an aged episode needs to be found without being asked for, 0 to 1."
     )
-    episode_archived_days: int = rule("E4", 0, "An archived episode is deleted after so many more days; 0: never.")
+    episode_archived_days: int = rule("E4", 0, "An archived episode is deleted after so long, in days; 0: never.")
     episode_deleted_days: int = rule("E4", 30, "A deleted episode can be restored for so long, in days.")
     episode_candidates: int = rule("E3", 20, "Episodes nearest to a query that are scored, a count.")
     episode_near_share: float = rule(
