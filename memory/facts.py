@@ -297,7 +297,7 @@ class Facts:
             Candidate(
                 fact=self._dated(fact),
                 similarity=near.get(fact.id, 0.0),
-                old=self._clock() - fact.last_confirmed_at > timedelta(days=self._limits.fact_dated_days),
+                old=self._clock() - fact.created_at > timedelta(days=self._limits.fact_dated_days),
             )
             for fact in facts.values()
             if fact.status == "current"
