@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from assistant import offers
+from assistant.offers import Offer
 from assistant.people import copies_beside
 from assistant.talk import Talk
 from assistant.traces import scrub
@@ -18,6 +20,7 @@ class Answer:
     text: str = ""
     ask_again: bool = False
     leave: bool = False
+    offers: tuple[Offer, ...] = ()
 
 
 Handler = Callable[[Talk, str], Awaitable[Answer]]
@@ -56,24 +59,47 @@ async def _help(talk: Talk, _: str) -> Answer:
     return Answer(text="\n".join(lines))
 
 
+async def _start(talk: Talk, _: str) -> Answer:
+    return Answer(text=f"{talk.say('welcome')}\n\n{(await _help(talk, '')).text}")
+
+
 async def _facts(talk: Talk, text: str) -> Answer:
+    text, page = offers.page_of(text)
     facts = await talk.memory.facts.list("active", text=text or None)
     if not facts:
         return Answer(text=talk.say("no_facts_like", text=text) if text else talk.say("no_facts"))
+    shown, where, offered = offers.paged(talk, facts, text, page or 1)
     lines = [
-        f"- `{fact.id}` {fact.fact}{' 📌' if fact.pinned else ''} ({fact.last_confirmed_at:%Y-%m-%d})" for fact in facts
+        f"- `{fact.id}` {fact.fact}{' 📌' if fact.pinned else ''} ({fact.last_confirmed_at:%Y-%m-%d})" for fact in shown
     ]
-    return Answer(text="\n".join(lines))
+    return Answer(text="\n".join([*lines, *([f"\n{where}"] if where else [])]), offers=offered)
+
+
+async def _keep(talk: Talk, fact_id: str) -> Answer:
+    fact_id, page = offers.page_of(fact_id)
+    if not fact_id:
+        return _needs_text(talk, "keep")
+    fact = await talk.memory.facts.confirm(fact_id)
+    return Answer(text=talk.say("confirmed", fact=fact.fact), offers=offers.back(talk, page))
+
+
+async def _replace(talk: Talk, ids: str) -> Answer:
+    old, _, new = ids.partition(" ")
+    if not new.strip():
+        return _needs_text(talk, "replace")
+    fact = await talk.memory.facts.supersede(old, new.strip())
+    return Answer(text=talk.say("confirmed", fact=fact.fact))
 
 
 async def _remember(talk: Talk, text: str) -> Answer:
     if not text:
         return _needs_text(talk, "remember")
     fact = await talk.memory.facts.add(text, language=talk.language)
-    return Answer(text=talk.say("saved_undo", id=fact.id, fact=fact.fact))
+    return Answer(text=talk.say("saved_undo", id=fact.id, fact=fact.fact), offers=offers.undo(talk, fact.id))
 
 
 async def _forget(talk: Talk, fact_id: str) -> Answer:
+    fact_id, page = offers.page_of(fact_id)
     if not fact_id:
         return _needs_text(talk, "forget")
     fact = await talk.memory.facts.get(fact_id)
@@ -81,7 +107,8 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
         preview = await talk.memory.facts.preview_forget(fact.id)
         talk.forgetting = fact.id
         gone = [f"“{known.fact}”" for known in preview.facts] + [f"“{line.text}”" for line in preview.statements]
-        return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)))
+        offered = offers.really_forget(talk, fact.id, page)
+        return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)), offers=offered)
     talk.forgetting = None
     done = await talk.memory.facts.forget(fact.id)
     texts = [text for known in done.facts for text in (known.fact, known.quote)]
@@ -90,7 +117,7 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
     if talk.data_dir is not None:
         scrub(talk.data_dir, texts)
     talk.context = talk.reply = talk.turn = None  # the last request held it too
-    return Answer(text=talk.say("forgotten", id=fact.id))
+    return Answer(text=talk.say("forgotten", id=fact.id), offers=offers.back(talk, page))
 
 
 async def _pin(talk: Talk, fact_id: str) -> Answer:
@@ -203,9 +230,12 @@ def _needs_text(talk: Talk, name: str) -> Answer:
 
 
 HANDLERS: dict[str, Handler] = {
+    "start": _start,
     "help": _help,
     "facts": _facts,
     "remember": _remember,
+    "keep": _keep,
+    "replace": _replace,
     "forget": _forget,
     "pin": _pin,
     "why": _why,
@@ -220,4 +250,4 @@ HANDLERS: dict[str, Handler] = {
     "export": _export,
     "quit": _quit,
 }
-ALIASES = {"memory": "facts", "exit": "quit", "bye": "quit", "start": "help"}
+ALIASES = {"memory": "facts", "exit": "quit", "bye": "quit"}

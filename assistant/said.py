@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from assistant import offers
+from assistant.offers import Offer
 from assistant.talk import Talk
 from memory.values import Turn
 
@@ -15,6 +17,7 @@ class Said:
 
     text: str
     kind: Literal["piece", "notice", "command", "error"]
+    offers: tuple[Offer, ...] = ()  # what can be done about it with one tap
 
 
 def notices(talk: Talk, turn: Turn) -> Iterator[Said]:
@@ -23,15 +26,28 @@ def notices(talk: Talk, turn: Turn) -> Iterator[Said]:
     for fact in turn.learned:
         before = replaced.get(fact.id)
         key, values = ("updated", {"before": before.fact}) if before else ("saved_undo", {})
-        yield Said(text=talk.say(key, id=fact.id, fact=fact.fact, **values), kind="notice")
+        text = talk.say(key, id=fact.id, fact=fact.fact, **values)
+        choice = offers.keep_or_replace(talk, before.id, fact.id, replaced=True) if before else ()
+        yield Said(text=text, kind="notice", offers=choice or offers.undo(talk, fact.id))
     for new, old in turn.unclear:
-        yield Said(text=talk.say("unclear", fact=new.fact, before=old.fact), kind="notice")
+        choice = offers.keep_or_replace(talk, old.id, new.id, replaced=False)
+        yield Said(text=talk.say("unclear", fact=new.fact, before=old.fact), kind="notice", offers=choice)
     for fact in turn.stale:
-        yield Said(text=talk.say("stale", fact=fact.fact, id=fact.id), kind="notice")
+        text = talk.say("stale", fact=fact.fact, id=fact.id)
+        yield Said(text=text, kind="notice", offers=offers.keep_or_forget(talk, fact.id))
     for kind in turn.refused:
         yield Said(text=talk.say("not_saved_secret", kind=kind), kind="notice")
     if turn.reminder_asked:
         yield Said(text=talk.say("reminders_not_there"), kind="notice")
+
+
+async def due_notice(talk: Talk) -> Said | None:
+    """A fact about to fade, offered for keeping (F12)."""
+    fact = await talk.memory.facts.offer_due()
+    if fact is None:
+        return None
+    text = talk.say("due", fact=fact.fact, date=f"{fact.last_confirmed_at:%Y-%m-%d}")
+    return Said(text=text, kind="notice", offers=offers.keep_or_forget(talk, fact.id))
 
 
 def joined(parts: Iterable[Said]) -> list[Said]:
@@ -47,9 +63,17 @@ def joined(parts: Iterable[Said]) -> list[Said]:
 
 def to_json(parts: Iterable[Said]) -> str:
     """As the journal keeps it."""
-    return json.dumps([{"kind": said.kind, "text": said.text} for said in joined(parts)], ensure_ascii=False)
+    return json.dumps([_plain(said) for said in joined(parts)], ensure_ascii=False)
 
 
 def from_json(text: str) -> list[Said]:
     """As the journal kept it."""
-    return [Said(**part) for part in json.loads(text)]
+    return [
+        Said(**{**part, "offers": tuple(Offer(*offer) for offer in part.get("offers", ()))})
+        for part in json.loads(text)
+    ]
+
+
+def _plain(said: Said) -> dict[str, object]:
+    offered = {"offers": [[offer.label, offer.command, offer.row] for offer in said.offers]} if said.offers else {}
+    return {"kind": said.kind, "text": said.text, **offered}

@@ -261,7 +261,7 @@ class TelegramSettings(Section):
     facts_a_page: int = Field(default=5, gt=0, le=40, description="Facts on one page of /facts, a count.")
     people: dict[TelegramId, Owner] = Field(
         default={},
-        description="Who may write: numeric Telegram id = owner, one a line; groups have ids below 0; empty means nobody.",
+        description="Who may write: numeric Telegram id = owner, groups are below 0; empty means nobody.",
         examples=[{"123456789": "me"}],
     )
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from memory.database import Database, Transaction
 from memory.language import well_formed
 from memory.ports import Clock
+from memory.stores import deliveries
 from memory.stores import inbox as rows
 from memory.values import Received, Turn
 
@@ -33,6 +34,7 @@ class Journal:
         content: str,
         speaker: str | None = None,
         toggles_private: bool = False,
+        corrects: str | None = None,
     ) -> tuple[Received, bool]:
         """Writes a message down, unless it was delivered before; the entry, and whether it is new.
 
@@ -52,6 +54,7 @@ class Journal:
                 content="" if private and not toggles_private else well_formed(content),
                 private=private,
                 at=self._clock(),
+                corrects=corrects,
             )
             if toggles_private:  # counts from the next message on, also when that is here before this one is answered
                 await rows.set_private(tx, channel, chat, not private)
@@ -93,6 +96,35 @@ class Journal:
         """The reply was delivered."""
         async with self._database.transaction() as tx:
             await rows.sent(tx, entry.id, self._clock())
+
+    async def find(self, channel: str, chat: str, message: str) -> Received | None:
+        """A message by the channel's own id, as long as it is recognised."""
+        return await rows.find(self._database, channel, chat, message)
+
+    async def places(self, entry: Received) -> dict[int, str]:
+        """Where the parts of a reply are in their channel, as far as they were noted."""
+        return await deliveries.places(self._database, entry.id)
+
+    async def note(self, entry: Received, part: int, place: str | None) -> None:
+        """A part of a reply has a place in its channel (None: no more); noted before the words are put there."""
+        async with self._database.transaction() as tx:
+            if place is None:
+                await deliveries.drop(tx, entry.id, part)
+            else:
+                await deliveries.note(tx, entry.id, part, place)
+
+    async def react(self, channel: str, chat: str, place: str, outcome: int) -> bool:
+        """The user's 👍 (1) or 👎 (-1) to the reply at a place, 0 takes it back; whether there is such a reply."""
+        async with self._database.transaction() as tx:
+            answered = await deliveries.answered_at(tx, channel, chat, place)
+            if answered is None:
+                return False
+            await deliveries.react(tx, channel, answered[0], place, answered[1], outcome, self._clock())
+            return True
+
+    async def reactions(self) -> list[tuple[int | None, int]]:
+        """The user's turns and what they made of the answer, oldest first."""
+        return await deliveries.reactions(self._database)
 
     async def expire(self, days: int) -> int:
         """Forgets the ids of what was answered longer ago than a channel delivers again; how many."""

@@ -86,10 +86,14 @@ def _letters(texts: Iterable[str]) -> Counter[str]:
 
 
 def _spelt_out(text: str) -> str:
-    text = _LINK.sub(lambda link: " ".join(part for part in (link[1], link[2] and f"({link[2]})", link[3]) if part), text)
+    text = _LINK.sub(_link_in_words, text)
     text = _DEFINITION.sub(r"\1\\[\2]:", text)
     text = _NUMBER.sub(r"\1\\\2", text)
     return re.sub(r"(?<!\\)<", r"\\<", text)
+
+
+def _link_in_words(link: re.Match[str]) -> str:
+    return " ".join(part for part in (link[1], link[2] and f"({link[2]})", link[3]) if part)
 
 
 def _converted(source: str) -> Rich | None:
@@ -112,7 +116,8 @@ def valid(text: str, spans: Sequence[Span]) -> list[Span]:
     kept: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.offset, -span.length, span.type not in _SHOWN_ALONE)):
         cut = replace(span, length=min(span.end, whole) - span.offset)
-        if cut.length <= 0 or cut.type == "custom_emoji" or (cut.type == "text_link" and not _URL.fullmatch(cut.url or "")):
+        leads_nowhere = cut.type == "text_link" and not _URL.fullmatch(cut.url or "")
+        if cut.length <= 0 or cut.type == "custom_emoji" or leads_nowhere:
             continue
         around = [outer for outer in kept if outer.end > cut.offset]
         if any(cut.end > outer.end or outer.type in _SHOWN_ALONE or outer.type == cut.type for outer in around):

@@ -107,5 +107,3 @@ def _boundary(text: str, place: int) -> bool:
 
 def _flag(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
-
-
