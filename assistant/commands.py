@@ -44,6 +44,8 @@ async def answer_command(talk: Talk, text: str) -> Answer:
     """Runs a command; what the engine refuses becomes a sentence."""
     argument = (*text.split(maxsplit=1), "")[1]
     handler = HANDLERS.get(command_name(text))
+    if handler is not _forget:
+        talk.forgetting = None  # the second word has to follow the first
     if handler is None:
         return Answer(text=talk.say("unknown_command", command=f"/{command_name(text)}"))
     try:

@@ -420,7 +420,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         bot = self._bot
         prefix = f"/file/bot{bot.token}/documents/"
-        data = bot.files.get(self.path.removeprefix(prefix)) if self.path.startswith(prefix) else None
+        path = unquote(self.path)
+        data = bot.files.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
         self._send(404 if data is None else 200, data if data is not None else b"no", "application/octet-stream")
 
     def do_POST(self) -> None:

@@ -5,6 +5,7 @@ again otherwise, and the journal recognises it by its ids.
 """
 
 import asyncio
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -172,8 +173,9 @@ class TelegramChannel:
         )
         if edited:
             when = int(message.edit_date.timestamp()) if message.edit_date else 0
+            version = f"{when}.{zlib.crc32(base.content.encode()):x}"  # twice in a second is twice
             if not sentence:
-                await self._take(replace(base, message=f"{key}~{when}", corrects=key))
+                await self._take(replace(base, message=f"{key}~{version}", corrects=key))
         elif sentence:
             about = replace(base, message=key if not words.text else f"m{key}", text="", quoted="", answer=sentence)
             await self._take(about)
@@ -247,7 +249,7 @@ class TelegramChannel:
         """👍 and 👎 are kept for the outcome of what was talked about."""
         user, people = given.user, self._settings.people
         number = given.chat.id
-        if user is None or user.id not in people or number not in people:
+        if user is None or user.id not in people or number not in people or (number > 0 and number != user.id):
             return
         before, now = _outcome(given.old_reaction), _outcome(given.new_reaction)
         if before == now == 0:
