@@ -115,6 +115,11 @@ class Inbox:
         async with self._people.using(owner) as person:
             await person.memory.journal.note(message, part, place)
 
+    async def knows(self, owner: str, message: Received, place: str) -> bool:
+        """Whether a place in the same chat is that of any reply."""
+        async with self._people.using(owner) as person:
+            return await person.memory.journal.knows(message, place)
+
     async def react(self, owner: str, channel: str, chat: str, place: str, outcome: int) -> bool:
         """Keeps what somebody makes of a reply."""
         async with self._people.using(owner) as person:

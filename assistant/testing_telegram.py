@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from assistant.testing_telegram_checks import Refusal, check, checked_entities, checked_keyboard, stripped
 
@@ -80,6 +80,7 @@ class BotServer:
         self.answers: list[Json] = []  # to presses of buttons
         self.menus: dict[str, list[Json]] = {}
         self.files: dict[str, bytes] = {}
+        self.asked_for: set[str] = set()  # addresses, where we are the proxy
         self._updates: deque[Json] = deque()
         self._faults: deque[Fault] = deque()
         self._floods: dict[int, float] = {}
@@ -363,7 +364,7 @@ class BotServer:
         shown = self.messages.get((params["chat_id"], params["message_id"]))
         if shown is None or shown.deleted:
             if (params["chat_id"], params["message_id"]) in self.by_users:
-                raise Refusal(400, f"Bad Request: message can't be {doing}ed")
+                raise Refusal(400, f"Bad Request: message can't be {doing}ed", expected=doing == "edit")
             raise Refusal(400, f"Bad Request: message to {doing} not found", expected=True)
         return shown
 
@@ -426,7 +427,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-        token, _, method = unquote(self.path).removeprefix("/bot").partition("/")
+        address = urlsplit(self.path)  # whole when we are asked as a proxy
+        self._bot.asked_for.add(address.netloc)
+        token, _, method = unquote(address.path).removeprefix("/bot").partition("/")
         if token != self._bot.token:
             self._send(401, json.dumps(_error(401, "Unauthorized")).encode())
             return

@@ -113,6 +113,11 @@ class Journal:
             else:
                 await deliveries.note(tx, entry.id, part, place)
 
+    async def knows(self, entry: Received, place: str) -> bool:
+        """Whether a place in the chat of a message, whatever its thread, is that of any reply."""
+        chat = "/".join(entry.chat.split("/")[:2])
+        return await deliveries.answered_at(self._database, entry.channel, chat, place) is not None
+
     async def react(self, channel: str, chat: str, place: str, outcome: int) -> bool:
         """The user's 👍 (1) or 👎 (-1) to the reply at a place, 0 takes it back; whether there is such a reply."""
         async with self._database.transaction() as tx:

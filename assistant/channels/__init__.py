@@ -55,6 +55,9 @@ class Mailbox(Protocol):
     async def note(self, owner: str, message: Received, part: int, place: str | None) -> None:
         """Notes where a part of a reply will be, before it is put there: sent anew it takes the same place."""
 
+    async def knows(self, owner: str, message: Received, place: str) -> bool:
+        """Whether a place in the same chat is that of any reply."""
+
     async def react(self, owner: str, channel: str, chat: str, place: str, outcome: int) -> bool:
         """What somebody makes of the reply at a place: 1, -1, or 0 to take it back; whether there is one."""
 

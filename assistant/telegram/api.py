@@ -94,23 +94,39 @@ class Api:
             self._flooded.pop(chat, None)
         return max(0.0, left)
 
-    async def open_place(self, target: Target) -> str:
-        """A message that will hold a part of a reply; its id."""
+    async def open_place(self, target: Target) -> tuple[int, bool]:
+        """A message that will hold a part of a reply: its id, and whether there may be another one nobody knows of."""
         from telegram import LinkPreviewOptions, ReplyParameters
 
         pointed = target.group and target.message is not None
         points = ReplyParameters(target.message or 0, allow_sending_without_reply=True) if pointed else None
-        sent = await self._insist(
-            target,
-            lambda: self.bot.send_message(
+        attempts = 0
+
+        async def attempt() -> int:
+            nonlocal attempts
+            attempts += 1
+            sent = await self.bot.send_message(
                 target.chat,
                 PLACEHOLDER,
                 message_thread_id=target.thread,
                 reply_parameters=points,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
-            ),
-        )
-        return str(sent.message_id)
+            )
+            return sent.message_id
+
+        return await self._insist(target, attempt), attempts > 1
+
+    async def sweep(self, target: Target, place: int) -> None:
+        """Removes a placeholder of ours that nobody knows of: it is there already if it cannot be changed into one."""
+        from telegram.error import BadRequest, TelegramError
+
+        try:
+            await self.bot.edit_message_text(PLACEHOLDER, target.chat, place)
+        except BadRequest as exc:
+            if "not modified" in exc.message.lower():
+                await self.take_away(target, str(place))
+        except TelegramError as exc:
+            self._log.info("not_swept", reason=type(exc).__name__)
 
     async def fill(self, target: Target, place: str, rich: Rich, offers: Sequence[Offer] = ()) -> None:
         """Puts words and buttons into a place; without entities where the server refuses them."""

@@ -21,6 +21,9 @@ from assistant.telegram.target import Target, target_of
 from memory.errors import EngineError
 from memory.values import Received
 
+OPENING = "?"  # noted while a place is being opened
+SWEPT = 5  # ids before a place among which one that nobody knows of is looked for
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -39,6 +42,7 @@ class Showing:
     said: list[Said] = field(default_factory=list)
     places: dict[int, str] | None = None  # None: not looked up yet
     shown: dict[int, Part] = field(default_factory=dict)
+    doubtful: bool = False  # whether a place may have been opened that was not noted
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
@@ -132,7 +136,9 @@ class Replies:
         """Each part in its place; in no hurry (`patient`) until all are there."""
         target, message = showing.target, showing.message
         if showing.places is None:
-            showing.places = await self._mailbox.places(target.owner, message)
+            noted = await self._mailbox.places(target.owner, message)
+            showing.doubtful = OPENING in noted.values()
+            showing.places = {number: place for number, place in noted.items() if place != OPENING}
             if target.pressed and target.message is not None:  # the answer to a press takes the place of the button
                 showing.places.setdefault(0, str(target.message))
         for number, part in enumerate(parts):
@@ -150,10 +156,17 @@ class Replies:
             showing.shown[number] = part
 
     async def _open(self, showing: Showing, number: int) -> None:
-        place = await self._api.open_place(showing.target)
+        target, message = showing.target, showing.message
         assert showing.places is not None
-        showing.places[number] = place
-        await self._mailbox.note(showing.target.owner, showing.message, number, place)
+        await self._mailbox.note(target.owner, message, number, OPENING)
+        place, again = await self._api.open_place(target)
+        showing.places[number] = str(place)
+        await self._mailbox.note(target.owner, message, number, str(place))
+        if again or showing.doubtful:
+            showing.doubtful = False
+            for near in range(place - 1, max(target.message or 0, place - 1 - SWEPT), -1):
+                if not await self._mailbox.knows(target.owner, message, str(near)):
+                    await self._api.sweep(target, near)
 
 
 def parts_of(reply: Sequence[Said]) -> list[Part]:

@@ -13,6 +13,13 @@ ANA, BEN, EVE, FAMILY = 101, 102, 666, -1001
 PEOPLE = {ANA: "ana", BEN: "ben", FAMILY: "family"}
 
 
+async def becomes(true: Callable[[], object]) -> None:
+    """Waits for something of the daemon in this process that tells nobody."""
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 (there is no event for it)
+            await asyncio.sleep(0.01)
+
+
 class World:
     """Ana and Ben are on the list, Eve is not; the family group is."""
 
@@ -41,8 +48,7 @@ class World:
     async def idle(self, daemon: Daemon) -> None:
         """Until everything that came in is answered and delivered."""
         await self.until(lambda: not self.bot.unconfirmed)
-        while daemon.inbox.chats:
-            await asyncio.sleep(0.01)
+        await becomes(lambda: not daemon.inbox.chats)
 
     async def ask(self, daemon: Daemon, text: str, user: int = ANA, **more: object) -> list[Shown]:
         """Says something and returns what the bot said to it."""

@@ -38,7 +38,7 @@ async def test_a_server_without_drafts_gets_edits_of_the_same_message(tmp_path):
             (reply,) = await here.ask(daemon, "hello")
             assert reply.text == "one two three"
             assert len(reply.versions) >= 3 and here.bot.count("sendMessageDraft") == 1  # asked once, never again
-            assert "typing" == here.bot.calls[-1].params.get("action", "typing")
+            assert here.bot.calls[-1].params.get("action", "typing") == "typing"
 
 
 async def test_a_duplicate_update_is_answered_once(here):
@@ -242,7 +242,9 @@ async def test_nobody_sees_anothers_facts_in_prompts_buttons_or_commands(here):
             asked = [asked.body["messages"] for asked in here.model.history[calls:]]
             own = [str(messages).replace("who is Zora, Rex, Turin, Oslo, Lyon", "") for messages in asked]
             others = [word for owner, words in secrets.items() if owner != chat for word in words]
-            assert not [word for word in others if word in "".join(own + seen).replace("Zora, Rex, Turin, Oslo, Lyon", "")]
+            assert not [
+                word for word in others if word in "".join(own + seen).replace("Zora, Rex, Turin, Oslo, Lyon", "")
+            ]
         assert len(here.bot.chat(EVE)) <= 1
     assert sorted(file.stem for file in (here.folder / "people").glob("*.db")) == ["ana", "ben", "family"]
 

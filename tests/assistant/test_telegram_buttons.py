@@ -1,4 +1,4 @@
-"""Buttons and reactions: undo, keep or replace, keep what fades, pages of facts; after restarts, for their owner only."""
+"""Buttons and reactions: undo, keep or replace, keep what fades, pages; after restarts, for their owner only."""
 
 from datetime import timedelta
 
@@ -62,14 +62,13 @@ async def test_keep_or_replace_under_a_contradiction(here):
 
 async def test_of_two_facts_held_in_doubt_the_chosen_one_stays_f7(here):
     async with here.serving() as daemon:
-        await here.ask(daemon, "/remember the blue house has nine windows")
-        await here.ask(daemon, "/remember the blue house has seven windows")
-        async with Memory.open(here.folder / "people" / "ana.db") as memory:
-            count = len(await memory.facts.list())
-        if count == 2:
-            (reply,) = await here.ask(daemon, "/replace f1 f2")
-            assert "seven" in reply.text
-    assert await facts(here) == ["the blue house has seven windows"]
+        await here.ask(daemon, "I decided to paint the kitchen wall green. #1#")
+        await here.ask(daemon, "I decided to paint the kitchen wall blue. #2#")
+        doubt = await here.shows("Which one is right?")
+        assert doubt.labels == ["Keep the old one", "Take the new one"]
+        await press(here, daemon, doubt, "Take the new one")
+        assert "blue" in doubt.text and doubt.labels == []
+    assert await facts(here) == ["I decided to paint the kitchen wall blue"]
 
 
 async def test_a_fact_about_to_fade_is_offered_once_and_kept_with_one_tap_f12(here):
