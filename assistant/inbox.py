@@ -245,9 +245,7 @@ class Inbox:
     async def _refusal(self, person: Person, channel: str, message: Inbound) -> list[Said] | None:
         """What to say to a message that is too long, or one too many; nothing at all from the second in a row on."""
         talk = person.talks.get((channel, message.chat))
-        if message.answer:
-            return [self._sentence(person, talk, message.answer, language=message.language)]
-        if not message.content.strip():
+        if not message.content.strip() and not message.answer:
             return []
         length = len(message.content)
         if length > self._settings.message_characters:
@@ -255,7 +253,7 @@ class Inbox:
         waiting = await person.memory.journal.unanswered(channel, message.chat)
         wait = self._rate.wait_seconds((person.owner, channel, message.chat))
         if wait is None and waiting < self._settings.waiting_messages:
-            return None
+            return [self._sentence(person, talk, message.answer, message.language)] if message.answer else None
         if not self._rate.first_refusal((person.owner, channel, message.chat)):
             return []
         return [self._sentence(person, talk, "too_many", seconds=max(1, round(wait or 60)))]
