@@ -228,6 +228,7 @@ class BotServer:
     def _fault(self, method: str, params: Json) -> Fault | None:
         with self._changed:
             self.calls.append(Call(method=method, params=params, at=time.monotonic()))
+            self._changed.notify_all()
             chat = int(params.get("chat_id") or 0)
             if time.monotonic() < self._floods.get(chat, 0.0):
                 self.impatient.append(method)

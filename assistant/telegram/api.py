@@ -84,6 +84,7 @@ class Api:
         self._patience = delivery_seconds
         self._flooded: dict[int, float] = {}  # chats, and until when
         self._log = get_logger(part="telegram")
+        self._newest: dict[int, int] = {}  # the highest id of a message heard of: in all private chats, in each group
         self.drafts = settings.streaming == "drafts"
         self._no_drafts: set[int] = set()  # chats that have none
 
@@ -93,6 +94,15 @@ class Api:
         if left <= 0:
             self._flooded.pop(chat, None)
         return max(0.0, left)
+
+    def saw(self, chat: int, message: int) -> None:
+        """A message was heard of."""
+        scope = min(chat, 0)
+        self._newest[scope] = max(message, self._newest.get(scope, 0))
+
+    def newest(self, target: Target) -> int:
+        """The highest id known where a message to this chat would get the next one, more or less."""
+        return max(self._newest.get(min(target.chat, 0), 0), target.message or 0)
 
     async def open_place(self, target: Target) -> tuple[int, bool]:
         """A message that will hold a part of a reply: its id, and whether there may be another one nobody knows of."""
@@ -112,6 +122,7 @@ class Api:
                 reply_parameters=points,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
             )
+            self.saw(target.chat, sent.message_id)
             return sent.message_id
 
         return await self._insist(target, attempt), attempts > 1

@@ -121,6 +121,8 @@ class TelegramChannel:
         chats: dict[int, list[Update]] = {}
         for update in updates:
             chat = update.effective_chat
+            if update.message is not None:
+                self._api.saw(update.message.chat.id, update.message.message_id)
             chats.setdefault(chat.id if chat else 0, []).append(update)
         await asyncio.gather(*(self._heard_in_order(of_one) for of_one in chats.values()))
 

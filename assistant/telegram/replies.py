@@ -21,8 +21,8 @@ from assistant.telegram.target import Target, target_of
 from memory.errors import EngineError
 from memory.values import Received
 
-OPENING = "?"  # noted while a place is being opened
-SWEPT = 5  # ids before a place among which one that nobody knows of is looked for
+OPENING = "?"  # noted while a place is being opened, with the newest id known then
+SWEPT = 20  # ids after that one among which a place that nobody knows of is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Showing:
     said: list[Said] = field(default_factory=list)
     places: dict[int, str] | None = None  # None: not looked up yet
     shown: dict[int, Part] = field(default_factory=dict)
-    doubtful: bool = False  # whether a place may have been opened that was not noted
+    opening: int | None = None  # a place may have been opened that was not noted, after this id
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
@@ -137,8 +137,9 @@ class Replies:
         target, message = showing.target, showing.message
         if showing.places is None:
             noted = await self._mailbox.places(target.owner, message)
-            showing.doubtful = OPENING in noted.values()
-            showing.places = {number: place for number, place in noted.items() if place != OPENING}
+            opening = [int(place[1:]) for place in noted.values() if place.startswith(OPENING)]
+            showing.opening = min(opening, default=None)
+            showing.places = {number: place for number, place in noted.items() if not place.startswith(OPENING)}
             if target.pressed and target.message is not None:  # the answer to a press takes the place of the button
                 showing.places.setdefault(0, str(target.message))
         for number, part in enumerate(parts):
@@ -158,13 +159,14 @@ class Replies:
     async def _open(self, showing: Showing, number: int) -> None:
         target, message = showing.target, showing.message
         assert showing.places is not None
-        await self._mailbox.note(target.owner, message, number, OPENING)
+        before = showing.opening if showing.opening is not None else self._api.newest(target)
+        await self._mailbox.note(target.owner, message, number, f"{OPENING}{before}")
         place, again = await self._api.open_place(target)
         showing.places[number] = str(place)
         await self._mailbox.note(target.owner, message, number, str(place))
-        if again or showing.doubtful:
-            showing.doubtful = False
-            for near in range(place - 1, max(target.message or 0, place - 1 - SWEPT), -1):
+        if again or showing.opening is not None:
+            showing.opening = None
+            for near in range(before + 1, min(place, before + 1 + SWEPT)):
                 if not await self._mailbox.knows(target.owner, message, str(near)):
                     await self._api.sweep(target, near)
 

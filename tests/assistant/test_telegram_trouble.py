@@ -35,7 +35,7 @@ async def test_a_long_flood_puts_the_reply_off_and_others_are_served_meanwhile(h
     async with here.serving(streaming="off", flood_wait_seconds=0.1) as daemon:
         here.bot.fail(Fault(method="sendMessage", status=429, description="Too Many Requests", retry_after=2))
         here.bot.say(ANA, "note #1#")
-        await here.until(lambda: here.bot.count("sendMessage") == 1)
+        await here.until(lambda: here.bot.count("sendMessage") >= 1)
         await here.ask(daemon, "note #2#", BEN)
         assert texts(here) == [] and "#2#" in texts(here, BEN)[0]
         await here.shows("#1#")
@@ -105,7 +105,8 @@ async def test_another_poller_is_put_up_with_then_explained_and_the_daemon_ends(
     here.bot.fail(*[conflict] * 50)
     with pytest.raises(ExceptionGroup) as raised:
         async with here.serving(conflict_seconds=0.3) as daemon:
-            await becomes(lambda: not all(daemon.status()["parts"].values()))
+            await becomes(lambda: not any(daemon.status()["parts"].values()))
+            await asyncio.sleep(0.2)  # until the daemon has told why
     assert raised.group_contains(ChannelFailed, match="Another program")
 
 
