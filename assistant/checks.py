@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from pydantic_core import ErrorDetails
 
-from assistant.providers import KEY_NEEDED, KEY_VARIABLES, OPENAI_URL
-from assistant.sources import Given, Key
+from assistant.providers import KEY_NEEDED, KEY_VARIABLES, OPENAI_URL, provider_and_model
+from assistant.sources import Given, Key, shown
 
 # by pydantic's type of error; its own messages are not used because many quote the value
 SENTENCES: Mapping[str, str] = {
@@ -38,11 +38,11 @@ def invalid(error: ErrorDetails, given: Mapping[str, Given]) -> str:
 def problem(key: str, given: Mapping[str, Given], sentence: str) -> str:
     """A problem as the user reads it."""
     origin = given[key].origin if key in given else "not set"
-    return f"{key} ({origin}): {sentence}."
+    return f"{shown(key)} ({origin}): {sentence}."
 
 
 def limits_out_of_range(given: Mapping[str, Given], keys: Mapping[str, Key]) -> list[str]:
-    """Limits are positive; those measured from 0 to 1, as their explanation says, stay within."""
+    """Limits are positive but for log odds; those measured from 0 to 1, as their explanation says, stay within."""
     problems = []
     for name, entry in given.items():
         value = entry.value
@@ -51,6 +51,9 @@ def limits_out_of_range(given: Mapping[str, Given], keys: Mapping[str, Key]) -> 
         if keys[name].description.endswith("0 to 1."):
             if not 0 <= value <= 1:
                 problems.append(problem(name, given, "use a number from 0 to 1"))
+        elif keys[name].description.endswith("log odds."):
+            if not math.isfinite(value):
+                problems.append(problem(name, given, "use a number"))
         elif not 0 < value < 2**53 or math.isnan(value):
             problems.append(problem(name, given, "use a positive number"))
     return problems
@@ -63,6 +66,10 @@ def missing(given: Mapping[str, Given], embeddings_url: str) -> list[str]:
     if provider in KEY_NEEDED and "model.api_key" not in given:
         hint = f"model.provider needs a key: set {KEY_VARIABLES[provider]} or OLVIDO_MODEL__API_KEY"
         problems.append(problem("model.api_key", given, hint))
+    for other in fallback_providers(given):
+        if other in KEY_NEEDED and f"model.fallback_keys.{other}" not in given:
+            hint = f"model.fallbacks names {other}, which needs a key: set {KEY_VARIABLES[other]} or this"
+            problems.append(problem(f"model.fallback_keys.{other}", given, hint))
     if provider == "custom" and "model.base_url" not in given:
         problems.append(problem("model.base_url", given, "model.provider needs an address: set it"))
     at_openai = embeddings_url.rstrip("/") == OPENAI_URL
@@ -70,6 +77,14 @@ def missing(given: Mapping[str, Given], embeddings_url: str) -> list[str]:
         hint = "embeddings.provider needs a key: set OPENAI_API_KEY or OLVIDO_EMBEDDINGS__API_KEY"
         problems.append(problem("embeddings.api_key", given, hint))
     return problems
+
+
+def fallback_providers(given: Mapping[str, Given]) -> list[str]:
+    """The other providers whose models are asked when the first one fails."""
+    value = given["model.fallbacks"].value if "model.fallbacks" in given else ()
+    names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else ()
+    named = [provider_and_model(name.strip())[0] for name in names if isinstance(name, str)]
+    return sorted({provider for provider in named if provider and provider != chosen(given, "model.provider")})
 
 
 def names_alike(given: Mapping[str, Given], default_owner: str) -> list[str]:

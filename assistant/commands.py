@@ -1,7 +1,9 @@
 """The /commands of a conversation: every channel has the same ones, with the same handlers and texts."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from assistant import offers
 from assistant.offers import Offer
@@ -9,8 +11,8 @@ from assistant.people import copies_beside
 from assistant.talk import Talk
 from assistant.traces import scrub
 from memory.copies import forget_in_copy
-from memory.errors import EngineError
-from memory.values import SECTIONS
+from memory.errors import EngineError, NotFound
+from memory.values import SECTIONS, Fact, Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,7 @@ class Answer:
     """What a command says, and what the channel has to do beside."""
 
     text: str = ""
+    verbatim: bool = False  # to be copied, not read: no Markdown
     ask_again: bool = False
     leave: bool = False
     offers: tuple[Offer, ...] = ()
@@ -42,23 +45,37 @@ def command_name(text: str) -> str:
 
 async def answer_command(talk: Talk, text: str) -> Answer:
     """Runs a command; what the engine refuses becomes a sentence."""
-    argument = (*text.split(maxsplit=1), "")[1]
-    handler = HANDLERS.get(command_name(text))
+    name, argument = command_name(text), (*text.split(maxsplit=1), "")[1]
+    handler = HANDLERS.get(name)
     if handler is not _forget:
         talk.forgetting = None  # the second word has to follow the first
     if handler is None:
-        return Answer(text=talk.say("unknown_command", command=f"/{command_name(text)}"))
+        close = get_close_matches(name, HANDLERS, n=1)
+        meant = " " + talk.say("meant_command", command=f"/{close[0]}") if close else ""
+        return Answer(text=talk.say("unknown_command", command=f"/{name}") + meant)
     try:
         return await handler(talk, argument.strip())
+    except NotFound:
+        return Answer(text=talk.say("not_found", id=plain(argument.strip())))
     except EngineError as error:
-        return Answer(text=str(error))
+        return Answer(text=plain(str(error)))
+
+
+_MARKUP = re.compile(r"[\\`*_<>\[\]|~#]")
+
+
+def plain(text: str) -> str:
+    """What somebody wrote, for an answer in Markdown: on one line, and nothing in it is markup."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def unmarked(text: str) -> str:
+    """An answer for where Markdown is shown as it is: what `plain` did is taken back."""
+    return re.sub(rf"\\({_MARKUP.pattern})", r"\1", text)
 
 
 async def _help(talk: Talk, _: str) -> Answer:
-    lines = [
-        f"- `/{name}` {talk.pack.commands.get(name) or talk.memory.packs['en'].commands[name]}" for name in HANDLERS
-    ]
-    return Answer(text="\n".join(lines))
+    return Answer(text="\n".join(f"- `/{name}` {plain(_usage(talk, name))}" for name in HANDLERS))
 
 
 async def _start(talk: Talk, _: str) -> Answer:
@@ -69,12 +86,15 @@ async def _facts(talk: Talk, text: str) -> Answer:
     text, page = offers.page_of(text)
     facts = await talk.memory.facts.list("active", text=text or None)
     if not facts:
-        return Answer(text=talk.say("no_facts_like", text=text) if text else talk.say("no_facts"))
+        return Answer(text=talk.say("no_facts_like", text=plain(text)) if text else talk.say("no_facts"))
     shown, where, offered = offers.paged(talk, facts, text, page or 1)
-    lines = [
-        f"- `{fact.id}` {fact.fact}{' 📌' if fact.pinned else ''} ({fact.last_confirmed_at:%Y-%m-%d})" for fact in shown
-    ]
+    lines = [_fact_line(talk, fact) for fact in shown]
     return Answer(text="\n".join([*lines, *([f"\n{where}"] if where else [])]), offers=offered)
+
+
+def _fact_line(talk: Talk, fact: Fact) -> str:
+    marks = [f"{fact.last_confirmed_at:%Y-%m-%d}"] + [talk.say("mark_pinned")] * fact.pinned
+    return f"- `{fact.id}` {plain(fact.fact)} ({', '.join(marks)})"
 
 
 async def _keep(talk: Talk, fact_id: str) -> Answer:
@@ -82,7 +102,7 @@ async def _keep(talk: Talk, fact_id: str) -> Answer:
     if not fact_id:
         return _needs_text(talk, "keep")
     fact = await talk.memory.facts.confirm(fact_id)
-    return Answer(text=talk.say("confirmed", fact=fact.fact), offers=offers.back(talk, page))
+    return Answer(text=talk.say("confirmed", fact=plain(fact.fact)), offers=offers.back(talk, page))
 
 
 async def _replace(talk: Talk, ids: str) -> Answer:
@@ -90,14 +110,14 @@ async def _replace(talk: Talk, ids: str) -> Answer:
     if not new.strip():
         return _needs_text(talk, "replace")
     fact = await talk.memory.facts.supersede(old, new.strip())
-    return Answer(text=talk.say("confirmed", fact=fact.fact))
+    return Answer(text=talk.say("confirmed", fact=plain(fact.fact)))
 
 
 async def _remember(talk: Talk, text: str) -> Answer:
     if not text:
         return _needs_text(talk, "remember")
     fact = await talk.memory.facts.add(text, language=talk.language)
-    return Answer(text=talk.say("saved_undo", id=fact.id, fact=fact.fact), offers=offers.undo(talk, fact.id))
+    return Answer(text=talk.say("saved_undo", id=fact.id, fact=plain(fact.fact)), offers=offers.undo(talk, fact.id))
 
 
 async def _forget(talk: Talk, fact_id: str) -> Answer:
@@ -108,9 +128,10 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
     if talk.forgetting != fact.id:
         preview = await talk.memory.facts.preview_forget(fact.id)
         talk.forgetting = fact.id
-        gone = [f"“{known.fact}”" for known in preview.facts] + [f"“{line.text}”" for line in preview.statements]
+        words = [known.fact for known in preview.facts] + [line.text for line in preview.statements]
+        gone = "; ".join(f"“{plain(text)}”" for text in words)
         offered = offers.really_forget(talk, fact.id, page)
-        return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)), offers=offered)
+        return Answer(text=talk.say("forget_preview", id=fact.id, facts=gone), offers=offered)
     talk.forgetting = None
     done = await talk.memory.facts.forget(fact.id)
     texts = [text for known in done.facts for text in (known.fact, known.quote)]
@@ -126,39 +147,45 @@ async def _pin(talk: Talk, fact_id: str) -> Answer:
     if not fact_id:
         return _needs_text(talk, "pin")
     fact = await talk.memory.facts.pin(fact_id)
-    return Answer(text=talk.say("pinned", id=fact.id, fact=fact.fact))
+    return Answer(text=talk.say("pinned", id=fact.id, fact=plain(fact.fact)))
 
 
 async def _why(talk: Talk, _: str) -> Answer:
     if talk.context is None:
         return Answer(text=talk.say("no_request"))
     lines: list[str] = []
-    for name in ("facts", "recalled", "summaries"):
-        for item in talk.context.sections[name].items:
-            lines.append(f"- `{item.id}` {item.text} ({item.why})")
-            if name == "facts":
-                lines.extend(await _chain(talk, item.id))
+    for item in talk.context.sections["facts"].items:
+        lines += [f"- `{item.id}` {plain(item.text)}", *await _quotes(talk, item.id)]
+    for name in ("recalled", "summaries"):
+        lines += [_dated(item) for item in talk.context.sections[name].items]
     return Answer(text="\n".join(lines) or talk.say("nothing_used"))
 
 
-async def _chain(talk: Talk, fact_id: str) -> list[str]:
-    """Where a fact comes from, and what it replaced."""
-    chain = await talk.memory.facts.chain(fact_id)
-    return [f"  - {fact.created_at:%Y-%m-%d}: “{fact.quote}”" + (" ✗" if fact.superseded_by else "") for fact in chain]
+def _dated(item: Item) -> str:
+    return f"- `{item.id}` {plain(item.text)}" + (f" ({item.at:%Y-%m-%d})" if item.at else "")
+
+
+async def _quotes(talk: Talk, fact_id: str) -> list[str]:
+    """The words a fact comes from, and those of what it replaced."""
+    lines = []
+    for fact in await talk.memory.facts.chain(fact_id):
+        mark = f" ({talk.say('mark_replaced')})" if fact.superseded_by else ""
+        lines.append(f"  - {fact.created_at:%Y-%m-%d} “{plain(fact.quote)}”{mark}")
+    return lines
 
 
 async def _context(talk: Talk, _: str) -> Answer:
     context = talk.context
     if context is None:
         return Answer(text=talk.say("no_request"))
-    rows = [
-        f"| {name} | {context.sections[name].tokens} | {len(context.sections[name].items) or ''} |" for name in SECTIONS
-    ]
-    head = ["| section | tokens | items |", "|---|---:|---:|"]
-    limit = talk.memory.limits.request_tokens
-    total = f"\n{context.tokens} tokens (about {context.provider_tokens} of the model's own), limit {limit}."
-    left = [f"- left out: {gone.section} `{gone.id}`: {gone.why}" for gone in context.left_out]
-    return Answer(text="\n".join([*head, *rows, total, *left]))
+    rows = [f"| {' | '.join(talk.say(key) for key in ('part', 'tokens', 'items'))} |", "|---|---:|---:|"]
+    for name in SECTIONS:
+        section = context.sections[name]
+        rows.append(f"| {talk.say(f'part_{name}')} | {section.tokens} | {len(section.items) or ''} |")
+    limit, own = str(talk.memory.limits.request_tokens), str(context.provider_tokens)
+    total = talk.say("context_total", tokens=str(context.tokens), own=own, limit=limit)
+    left = [f"- `{gone.id}` {talk.say('left_out')}: {plain(gone.why)}" for gone in context.left_out]
+    return Answer(text="\n".join([*rows, "", total, *([""] if left else []), *left]))
 
 
 async def _recall(talk: Talk, text: str) -> Answer:
@@ -167,7 +194,7 @@ async def _recall(talk: Talk, text: str) -> Answer:
     hits = await talk.memory.recall(text)
     if not hits:
         return Answer(text=talk.say("nothing_found"))
-    return Answer(text="\n".join(f"- {hit.at:%Y-%m-%d} {hit.text} ({hit.kind}; {hit.why})" for hit in hits))
+    return Answer(text="\n".join(f"- `{hit.id}` {plain(hit.text)} ({hit.at:%Y-%m-%d})" for hit in hits))
 
 
 async def _topic(talk: Talk, _: str) -> Answer:
@@ -189,14 +216,15 @@ async def _start_session(talk: Talk) -> None:
 async def _stats(talk: Talk, _: str) -> Answer:
     if talk.context is None:
         return Answer(text=talk.say("no_request"))
-    stages = ", ".join(f"{name} {seconds * 1000:.0f} ms" for name, seconds in talk.stages.items())
     reply = talk.reply
-    counted = (
-        f"; {reply.model}: {reply.prompt_tokens} in ({reply.cached_tokens} cached), {reply.reply_tokens} out"
-        if reply
-        else ""
-    )
-    return Answer(text=f"{talk.context.tokens} tokens{counted}. {stages}")
+    stages = [talk.say(f"stage_{name}", ms=f"{seconds * 1000:.0f}") for name, seconds in talk.stages.items()]
+    lines = [talk.say("stats_request", tokens=str(talk.context.tokens))]
+    if reply is not None and reply.prompt_tokens:
+        counts = {"sent": reply.prompt_tokens, "cached": reply.cached_tokens, "written": reply.reply_tokens}
+        lines.append(
+            talk.say("stats_model", model=plain(reply.model), **{name: str(count) for name, count in counts.items()})
+        )
+    return Answer(text=" ".join([*lines, talk.say("stats_time", stages=", ".join(stages))]))
 
 
 async def _retry(talk: Talk, _: str) -> Answer:
@@ -206,8 +234,12 @@ async def _retry(talk: Talk, _: str) -> Answer:
 
 
 async def _undo(talk: Talk, fact_id: str) -> Answer:
-    facts = await talk.memory.facts.undo(fact_id or None)
-    return Answer(text=talk.say("undone", facts="; ".join(f"{fact.id} “{fact.fact}”" for fact in facts)))
+    try:
+        facts = await talk.memory.facts.undo(fact_id or None)
+    except NotFound:
+        key = "nothing_to_undo_for" if fact_id else "nothing_to_undo"
+        return Answer(text=talk.say(key, id=plain(fact_id)))
+    return Answer(text=talk.say("undone", facts="; ".join(f"{fact.id} “{plain(fact.fact)}”" for fact in facts)))
 
 
 async def _private(talk: Talk, _: str) -> Answer:
@@ -219,7 +251,7 @@ async def _private(talk: Talk, _: str) -> Answer:
 
 
 async def _export(talk: Talk, _: str) -> Answer:
-    return Answer(text=await talk.memory.facts.export("markdown"))
+    return Answer(text=await talk.memory.facts.export("markdown"), verbatim=True)
 
 
 async def _quit(talk: Talk, _: str) -> Answer:
@@ -227,8 +259,11 @@ async def _quit(talk: Talk, _: str) -> Answer:
 
 
 def _needs_text(talk: Talk, name: str) -> Answer:
-    usage = talk.pack.commands.get(name) or talk.memory.packs["en"].commands[name]
-    return Answer(text=talk.say("needs_text", usage=usage))
+    return Answer(text=talk.say("needs_text", usage=plain(_usage(talk, name))))
+
+
+def _usage(talk: Talk, name: str) -> str:
+    return talk.pack.commands.get(name) or talk.memory.packs["en"].commands[name]
 
 
 HANDLERS: dict[str, Handler] = {

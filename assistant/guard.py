@@ -43,17 +43,16 @@ class Guard:
         """What can be shown now; nothing once it tripped."""
         self._tail += piece
         matches = list(_WORD.finditer(self._tail))
-        end = len(self._tail)
-        if matches and matches[-1].end() == end:  # the last word may go on in the next piece
-            end = matches.pop().start()
-        return self._advance(matches, end)
+        if matches and matches[-1].end() == len(self._tail):  # it may go on in the next piece, and counts then
+            matches.pop()
+        return self._advance(matches)
 
     def rest(self) -> str:
         """What was held back, when the text is over."""
-        shown = self._advance(list(_WORD.finditer(self._tail)), len(self._tail))
+        shown = self._advance(list(_WORD.finditer(self._tail)))
         return shown if self.tripped else shown + self._tail[self._out :]
 
-    def _advance(self, matches: list[re.Match[str]], end: int) -> str:
+    def _advance(self, matches: list[re.Match[str]]) -> str:
         if self.tripped:
             return ""
         words = [match[0].casefold() for match in matches]
@@ -63,7 +62,7 @@ class Guard:
                 return self._tail[self._out : matches[start].start()]
         lengths = range(min(RUN - 1, len(words)), HELD - 1, -1)
         waiting = next((length for length in lengths if tuple(words[-length:]) in self._runs), 0)
-        end = max(matches[-waiting].start() if waiting else end, self._out)
+        end = max(matches[-waiting].start() if waiting else len(self._tail), self._out)
         shown, self._out = self._tail[self._out : end], end
         settled = min(matches[-RUN].start(), end) if len(matches) > RUN else 0
         self._tail, self._out = self._tail[settled:], self._out - settled

@@ -102,8 +102,13 @@ class Inbox:
         if self.stopping or channel not in self._channels:
             return
         self._again.add(key)
-        if key not in self._chats:
-            self._chats[key] = self._tasks.create_task(self._serve_chat(key), name=f"chat {channel} {chat}")
+        if key in self._chats:
+            return
+        serving = self._serve_chat(key)
+        try:
+            self._chats[key] = self._tasks.create_task(serving, name=f"chat {channel} {chat}")
+        except RuntimeError:  # the daemon is ending; the journal has it
+            serving.close()
 
     async def places(self, owner: str, message: Received) -> dict[int, str]:
         """Where the parts of a reply are in their channel."""
@@ -260,7 +265,7 @@ class Inbox:
 
     def _sentence(self, person: Person, talk: Talk | None, key: str, language: str = "", **values: object) -> Said:
         packs = person.memory.packs
-        pack = packs[talk.language if talk else language if language in packs else "en"]
+        pack = packs[talk.language if talk else self._people.language or (language if language in packs else "en")]
         text = pack.answers.get(key) or pack.notices.get(key) or packs["en"].answers[key]
         return Said(text=text.format(**values), kind="error")
 

@@ -91,6 +91,10 @@ class Incoming:
         if self._stream is not None:
             stream, self._stream = self._stream, None
             with suppress(Exception):  # a connection that is broken anyway
+                # a reply that is not read to its end leaves generators behind, which nobody else closes
+                if iterator := getattr(stream, "_iterator", None):
+                    await iterator.aclose()
+            with suppress(Exception):
                 await stream.close()
 
     async def _next_piece(self, *, began: bool) -> str:

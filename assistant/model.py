@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
@@ -17,14 +17,14 @@ from assistant.errors import BadReply, KeyRefused, ModelError, ModelUnreachable,
 from assistant.explain import Place
 from assistant.incoming import Incoming
 from assistant.logs import get_logger
-from assistant.providers import EMBEDDED, PRESETS
+from assistant.providers import EMBEDDED, PRESETS, provider_and_model
 from assistant.reply import JsonReply, Reply, ToolCall
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from assistant.embedded import EmbeddedServer, Progress
-    from assistant.settings import ModelSettings, Settings
+    from assistant.settings import ModelSettings, Provider, Settings
 
 __all__ = ["ChatModel", "JsonReply", "Reply", "ToolCall", "open_model"]
 
@@ -40,11 +40,10 @@ class ChatModel:
     def __init__(self, settings: "ModelSettings", *, server: "EmbeddedServer | None" = None, name: str) -> None:
         self.settings = settings
         self.name = name
-        self._preset = PRESETS[settings.provider]
         self._server = server
-        self._names = (name, *(settings.fallbacks or ())) if server is None else (name,)
-        self._client: AsyncOpenAI | None = None
-        self._client_url = ""
+        fallbacks = () if server else tuple(_fallback(settings, other) for other in settings.fallbacks or ())
+        self._places = (Place(settings=settings, model=name), *fallbacks)
+        self._clients: dict[str, tuple[str, AsyncOpenAI]] = {}  # by provider, with the address each is for
         self._first_words: Callable[[], str | None] | None = None
         self._note: str | None = None
         self._only_objects: set[str] = set()  # models that know JSON but no schemas
@@ -105,8 +104,8 @@ class ChatModel:
         Reply holds what came, its finish_reason is "cut" and its last note says why.
         """
 
-        async def begin(name: str) -> Incoming:
-            return await self._begin(name, self._request(name, messages, tools, max_tokens))
+        async def begin(place: Place) -> Incoming:
+            return await self._begin(place, _request(place, messages, tools, max_tokens))
 
         incoming, notes = await self._ask(begin)
         try:
@@ -124,8 +123,8 @@ class ChatModel:
     ) -> JsonReply[Schema]:
         """An answer of the form of `schema`; BadReply when it is something else."""
 
-        async def whole(name: str) -> Reply:
-            return await self._whole_json(name, messages, schema, max_tokens)
+        async def whole(place: Place) -> Reply:
+            return await self._whole_json(place, messages, schema, max_tokens)
 
         reply, _ = await self._ask(whole)
         return JsonReply(
@@ -154,23 +153,27 @@ class ChatModel:
 
     # -- asking
 
-    async def _ask(self, once: Callable[[str], Awaitable[R]]) -> tuple[R, tuple[str, ...]]:
+    async def _ask(self, once: Callable[[Place], Awaitable[R]]) -> tuple[R, tuple[str, ...]]:
         """What the first model that answers gives, and a note if it is not the one configured."""
         first: ModelError | None = None
-        for name in self._names:
+        hopeless: set[str] = set()  # providers none of whose models will answer
+        for place in self._places:
+            if place.settings.provider in hopeless:
+                continue
             try:
-                answer = await self._repeatedly(once, name)
+                answer = await self._repeatedly(once, place)
             except ModelError as exc:
-                self._log.warning("model_failed", model=name, error=type(exc).__name__, reason=str(exc))
+                self._log.warning("model_failed", model=place.model, error=type(exc).__name__, reason=str(exc))
                 first = first or exc
                 if not _another_may_help(exc):
-                    break
+                    hopeless.add(place.settings.provider)
             else:
-                return answer, (f"{self.name} did not answer; {name} did.",) if name != self.name else ()
+                changed = place is not self._places[0]
+                return answer, (f"{self.name} did not answer; {place.model} did.",) if changed else ()
         assert first is not None  # there is at least one name
         raise first
 
-    async def _repeatedly(self, once: Callable[[str], Awaitable[R]], name: str) -> R:
+    async def _repeatedly(self, once: Callable[[Place], Awaitable[R]], place: Place) -> R:
         import stamina
 
         given = self.settings
@@ -196,31 +199,31 @@ class ChatModel:
             wait_jitter=given.backoff_seconds,
         ):
             with attempt:
-                return await once(name)
+                return await once(place)
         raise AssertionError("unreachable: the last attempt raises or returns")
 
-    async def _begin(self, name: str, request: Mapping[str, Any]) -> Incoming:
-        client = await self._connected()
-        incoming = Incoming(
-            Place(settings=self.settings, model=name), lambda: client.chat.completions.create(**request)
-        )
+    async def _begin(self, place: Place, request: Mapping[str, Any]) -> Incoming:
+        client = await self._connected(place.settings)
+        incoming = Incoming(place, lambda: client.chat.completions.create(**request))
         await incoming.begin()
         return incoming
 
     async def _whole_json(
-        self, name: str, messages: Messages, schema: type[BaseModel], max_tokens: int | None
+        self, place: Place, messages: Messages, schema: type[BaseModel], max_tokens: int | None
     ) -> Reply:
-        if name not in self._only_objects:
+        if place.model not in self._only_objects:
             try:
-                return await self._whole(name, messages, _as_schema(schema), max_tokens)
+                return await self._whole(place, messages, _as_schema(schema), max_tokens)
             except RequestRefused:  # perhaps it knows no schemas
-                self._only_objects.add(name)
+                self._only_objects.add(place.model)
         told = [*messages, {"role": "system", "content": _in_words(schema)}]
-        return await self._whole(name, told, {"type": "json_object"}, max_tokens)
+        return await self._whole(place, told, {"type": "json_object"}, max_tokens)
 
-    async def _whole(self, name: str, messages: Messages, form: Mapping[str, object], max_tokens: int | None) -> Reply:
-        request = self._request(name, messages, (), max_tokens)
-        incoming = await self._begin(name, {**request, "response_format": form})
+    async def _whole(
+        self, place: Place, messages: Messages, form: Mapping[str, object], max_tokens: int | None
+    ) -> Reply:
+        request = _request(place, messages, (), max_tokens)
+        incoming = await self._begin(place, {**request, "response_format": form})
         try:
             async for _ in incoming.pieces():
                 pass
@@ -240,44 +243,26 @@ class ChatModel:
             f"{reply.model} did not answer with the JSON it was asked for. Name another model in model.name."
         )
 
-    def _request(
-        self, name: str, messages: Messages, tools: Sequence[Mapping[str, object]], max_tokens: int | None
-    ) -> dict[str, Any]:
-        given, preset = self.settings, self._preset
-        temperature = preset.temperature if given.temperature is None else given.temperature
-        request: dict[str, Any] = {
-            "model": name,
-            "messages": list(messages),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            preset.reply_limit: min(max_tokens or given.max_reply_tokens, preset.reply_tokens or sys.maxsize),
-        }
-        if temperature is not None:
-            request["temperature"] = temperature
-        if tools:
-            request["tools"] = list(tools)
-        if given.thinking == "off" and preset.without_thinking and name.startswith(preset.thinking_models):
-            request["extra_body"] = dict(preset.without_thinking)
-        if preset.body:
-            request["extra_body"] = {**request.get("extra_body", {}), **preset.body}
-        return request
-
     # -- the connection
 
-    async def _connected(self) -> "AsyncOpenAI":
+    async def _connected(self, settings: "ModelSettings | None" = None) -> "AsyncOpenAI":
         """The client for the address in force; a restarted embedded server has another one."""
-        key = self.settings.api_key.get_secret_value() if self.settings.api_key else NO_KEY
-        url = self.settings.url or ""
+        given = settings or self.settings
+        key = given.api_key.get_secret_value() if given.api_key else NO_KEY
+        url = given.url or ""
         if self._server is not None:
             url, key = await self._server.running()
-        if self._client is None or url != self._client_url:
-            await self._disconnect()
-            self._client, self._client_url = _client(self.settings, url, key), url
-        return self._client
+        known = self._clients.get(given.provider)
+        if known is not None and known[0] == url:
+            return known[1]
+        self._clients[given.provider] = (url, _client(given, url, key))
+        if known is not None:
+            await known[1].close()
+        return self._clients[given.provider][1]
 
     async def _disconnect(self) -> None:
-        if self._client is not None:
-            client, self._client = self._client, None
+        clients, self._clients = self._clients, {}
+        for _, client in clients.values():
             await client.close()
 
     async def _find_name(self) -> None:
@@ -293,7 +278,7 @@ class ChatModel:
             self.name = names[0] if names else self.name
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):
             self._log.info("model_not_listed")
-        self._names = (self.name, *self._names[1:])
+        self._places = (Place(settings=self.settings, model=self.name), *self._places[1:])
 
 
 open_model = ChatModel.open
@@ -302,6 +287,40 @@ open_model = ChatModel.open
 def _another_may_help(exc: ModelError) -> bool:
     """Whether another model of the same provider may answer where one did not."""
     return not isinstance(exc, ModelUnreachable | KeyRefused)
+
+
+def _request(
+    place: Place, messages: Messages, tools: Sequence[Mapping[str, object]], max_tokens: int | None
+) -> dict[str, Any]:
+    """What is sent to a model, as its provider wants it."""
+    given, preset, name = place.settings, PRESETS[place.settings.provider], place.model
+    temperature = preset.temperature if given.temperature is None else given.temperature
+    request: dict[str, Any] = {
+        "model": name,
+        "messages": list(messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        preset.reply_limit: min(max_tokens or given.max_reply_tokens, preset.reply_tokens or sys.maxsize),
+    }
+    if temperature is not None:
+        request["temperature"] = temperature
+    if tools:
+        request["tools"] = list(tools)
+    if given.thinking == "off" and preset.without_thinking and name.startswith(preset.thinking_models):
+        request["extra_body"] = dict(preset.without_thinking)
+    if preset.body:
+        request["extra_body"] = {**request.get("extra_body", {}), **preset.body}
+    return request
+
+
+def _fallback(settings: "ModelSettings", name: str) -> Place:
+    """Where a model is asked that is named beside the first one."""
+    provider, model = provider_and_model(name)
+    if provider is None or provider == settings.provider:
+        return Place(settings=settings, model=model)
+    key = settings.fallback_keys.get(cast("Provider", provider))
+    other = settings.model_copy(update={"provider": provider, "base_url": None, "name": model, "api_key": key})
+    return Place(settings=other, model=model)
 
 
 def _client(settings: "ModelSettings", url: str, key: str) -> "AsyncOpenAI":

@@ -63,6 +63,12 @@ class People:
         return self._packs
 
     @property
+    def language(self) -> str | None:
+        """The configured language of our own words; without one it is that of what is said."""
+        wanted = self._loaded.settings.language
+        return wanted if wanted in self._packs else None
+
+    @property
     def names(self) -> list[str]:
         """Whose memories are open."""
         return sorted(self._open)
@@ -104,19 +110,15 @@ class People:
         key = (entry.channel, entry.chat)
         idle = timedelta(hours=self._settings.session_idle_hours)
         begun = entry.turn_id is not None  # and is finished where it was begun
-        session = await person.memory.resume_session(*key, self._language(), None if begun else idle)
+        session = await person.memory.resume_session(*key, self.language or "en", None if begun else idle)
         talk = person.talks.pop(key, None)
         if talk is None or talk.session.id != session.id:
             data_dir = self._loaded.settings.data_dir
-            talk = await resume_talk(person.memory, self._model, session, data_dir=data_dir)
+            talk = await resume_talk(person.memory, self._model, session, language=self.language, data_dir=data_dir)
         person.talks[key] = talk
         while len(person.talks) > self._settings.open_chats:
             person.talks.popitem(last=False)
         return talk
-
-    def _language(self) -> str:
-        wanted = self._loaded.settings.language
-        return wanted if wanted in self._packs else "en"
 
     def _users(self, owner: str) -> int:
         return self._open[owner].users if owner in self._open else 0

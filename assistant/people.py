@@ -95,9 +95,16 @@ def language_packs(loaded: "LoadedSettings") -> "dict[str, LanguagePack]":
 
     folder = languages_folder(loaded)
     try:
-        return dict(load_packs(folder))
+        packs = dict(load_packs(folder))
     except OSError as exc:
         raise ConfigError(f"The language packs in {folder} cannot be read: {exc.strerror}.") from None
+    if loaded.settings.language not in ("auto", *packs):
+        origin = loaded.origins["language"]
+        raise ConfigError(
+            f"The settings cannot be used. language ({origin}): there is no pack for it. Use auto or one of "
+            f"{', '.join(sorted(packs))}, or add a pack (docs/languages.md)."
+        )
+    return packs
 
 
 def person_embedder(settings: "Settings") -> "OpenAICompatibleEmbedder | None":

@@ -17,7 +17,7 @@ def private_context(talk: Talk) -> Context:
     limits = talk.memory.limits
     window = tuple(_turn(number, message) for number, message in enumerate(said[-limits.window_max_turns : -1]))
     parts = Parts(static=shipped_prompt().text, message=said[-1]["content"], window=window)
-    return assemble(parts, limits=limits, count=count_tokens, factor=limits.provider_factor, pack=talk.pack)
+    return assemble(parts, limits=limits, count=count_tokens, factor=talk.memory.provider_factor, pack=talk.pack)
 
 
 def _turn(number: int, message: dict[str, str]) -> Turn:

@@ -1,10 +1,12 @@
 """The conversation in a terminal, or through a pipe."""
 
 import asyncio
+import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LEAVING = ("/quit", "/exit", "/bye")
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """Without the characters that steer a terminal: what a model or a stored text says is never obeyed."""
+    return _STEERING.sub("", text)
 
 
 class Background:
@@ -41,14 +49,15 @@ class Background:
         await self._talk.memory.run_pending()
 
 
-async def converse(talk: Talk, history: Path, *, greeting: str) -> None:
-    """Talks until the user leaves; every line of a pipe is a message."""
+async def converse(talk: Talk, history: Path, *, greeting: Sequence[str]) -> bool:
+    """Talks until the user leaves; every line of a pipe is a message. False: a line of a pipe was not answered."""
     background = Background(talk)
     try:
         if sys.stdin.isatty() and sys.stdout.isatty():
-            await _in_terminal(talk, history, background, greeting)
-        else:
-            await _through_pipe(talk, background)
+            with _keys_wait():
+                await _in_terminal(talk, history, background, greeting)
+            return True
+        return await _through_pipe(talk, background)
     finally:
         await background.finish()
 
@@ -56,15 +65,17 @@ async def converse(talk: Talk, history: Path, *, greeting: str) -> None:
 # -- through a pipe
 
 
-async def _through_pipe(talk: Talk, background: Background) -> None:
+async def _through_pipe(talk: Talk, background: Background) -> bool:
+    went_well = True
     while line := await asyncio.to_thread(sys.stdin.readline):
         text = line.strip()
         if not text:
             continue
-        await say_plainly(take_turn(talk, text))
+        went_well = await say_plainly(take_turn(talk, text)) and went_well
         background.start()
         if text.split()[0].lower() in LEAVING:
-            return
+            break
+    return went_well
 
 
 async def say_plainly(answer: AsyncIterator[Said]) -> bool:
@@ -72,8 +83,9 @@ async def say_plainly(answer: AsyncIterator[Said]) -> bool:
     went_well, in_reply = True, False
     async with aclosing(answer) as parts:  # type: ignore[type-var]
         async for said in parts:
+            text = harmless(said.unformatted)
             if said.kind == "piece":
-                print(said.text, end="", flush=True)
+                print(text, end="", flush=True)
                 in_reply = True
                 continue
             if in_reply:
@@ -81,7 +93,9 @@ async def say_plainly(answer: AsyncIterator[Said]) -> bool:
                 in_reply = False
             went_well = went_well and said.kind != "error"
             target = sys.stderr if said.kind == "error" else sys.stdout
-            print(f"[{said.text}]" if said.kind == "notice" else said.text, file=target, flush=True)
+            if said.kind == "notice":
+                text = f"[{text}]"
+            print(text, file=target, flush=True)
     if in_reply:
         print(flush=True)
     return went_well
@@ -90,11 +104,18 @@ async def say_plainly(answer: AsyncIterator[Said]) -> bool:
 # -- in a terminal
 
 
-async def _in_terminal(talk: Talk, history: Path, background: Background, greeting: str) -> None:
-    from rich.console import Console
+async def _in_terminal(talk: Talk, history: Path, background: Background, greeting: Sequence[str]) -> None:
+    from rich.text import Text
 
-    console = Console(highlight=False)
-    console.print(greeting, markup=False)
+    from assistant import look
+
+    _warm_up(talk)
+    console = look.terminal()
+    console.print(Text.assemble(("Olvido", "bold"), ("  " + talk.model.name, "dim")))
+    for line in greeting:
+        console.print(line, markup=False, width=min(console.width, look.WIDEST_COLUMNS))
+    console.print(talk.say("keys"), style="dim", markup=False)
+    console.print()
     prompt = _prompt(talk, history)
     while True:
         try:
@@ -112,6 +133,11 @@ async def _in_terminal(talk: Talk, history: Path, background: Background, greeti
             return
 
 
+def _warm_up(talk: Talk) -> None:
+    """What the first message would wait for is loaded while the user reads the greeting and types."""
+    threading.Thread(target=talk.memory.extract_facts, args=(talk.say("welcome"),), name="warm-up", daemon=True).start()
+
+
 def _marker(talk: Talk) -> "FormattedText":
     from prompt_toolkit.formatted_text import FormattedText
 
@@ -121,12 +147,15 @@ def _marker(talk: Talk) -> "FormattedText":
 
 async def _show(console: "Console", talk: Talk, text: str) -> None:
     """Shows an answer as it comes; Ctrl-C stops it and keeps the talk."""
-    task = asyncio.ensure_future(_render(console, take_turn(talk, text)))
+    from assistant import look
+
+    task = asyncio.ensure_future(_render(console, take_turn(talk, text), waiting=not is_command(text)))
     with _interrupting(task.cancel):
         try:
             await task
         except asyncio.CancelledError:
-            console.print(talk.say("stopped"), style="dim", markup=False)
+            console.print(look.notice(talk.say("stopped"), "notice"))
+    console.print()
 
 
 class _interrupting:
@@ -144,33 +173,41 @@ class _interrupting:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
 
-async def _render(console: "Console", answer: AsyncIterator[Said]) -> None:
-    from rich.live import Live
-    from rich.markdown import Markdown
-    from rich.text import Text
+@contextmanager
+def _keys_wait() -> Iterator[None]:
+    """Keys pressed during a reply, Ctrl-D too, wait for the next prompt; echoed they would tear what is being drawn."""
+    import termios
 
-    reply = ""
-    live: Live | None = None
-    styles = {"notice": "dim italic", "error": "red"}
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    quiet = [*before[:3], before[3] & ~(termios.ECHO | termios.ICANON), *before[4:]]
+    termios.tcsetattr(keyboard, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSANOW, before)
+
+
+async def _render(console: "Console", answer: AsyncIterator[Said], *, waiting: bool) -> None:
+    from assistant import look
+
+    shown = look.Answering(console, waiting=waiting)
     try:
         async with aclosing(answer) as parts:  # type: ignore[type-var]
             async for said in parts:
+                text = harmless(said.text)
                 if said.kind == "piece":
-                    if live is None:
-                        live = Live(console=console, vertical_overflow="visible", refresh_per_second=12)
-                        live.start()
-                    reply += said.text
-                    live.update(Markdown(reply))
-                    continue
-                if live is not None:
-                    live.stop()
-                    live, reply = None, ""
-                shown = Markdown(said.text) if said.kind == "command" else Text(said.text, style=styles[said.kind])
-                console.print(shown)
+                    shown.add(text)
+                elif said.verbatim:
+                    shown.say_verbatim(text)
+                else:
+                    shown.say(
+                        look.command_answer(text)
+                        if said.kind == "command"
+                        else look.notice(text, "saved" if said.saved else said.kind)
+                    )
     finally:
-        if live is not None:
-            live.stop()
-    console.print()
+        shown.close()
 
 
 def _prompt(talk: Talk, history: Path) -> "PromptSession[str]":
@@ -198,5 +235,9 @@ def _prompt(talk: Talk, history: Path) -> "PromptSession[str]":
     meanings = {f"/{name}": talk.pack.commands.get(name, "") for name in HANDLERS}
     completer = WordCompleter(list(meanings), meta_dict=meanings, sentence=True)
     return PromptSession(
-        history=Discreet(str(history)), completer=completer, complete_while_typing=True, key_bindings=keys
+        history=Discreet(str(history)),
+        completer=completer,
+        complete_while_typing=True,
+        key_bindings=keys,
+        prompt_continuation="  ",
     )

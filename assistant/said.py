@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from assistant import offers
+from assistant.commands import unmarked
 from assistant.offers import Offer
 from assistant.talk import Talk
 from memory.values import Turn
@@ -17,7 +18,14 @@ class Said:
 
     text: str
     kind: Literal["piece", "notice", "command", "error"]
+    saved: bool = False  # a notice that something is really stored
+    verbatim: bool = False  # what a command says, to be copied: no Markdown
     offers: tuple[Offer, ...] = ()  # what can be done about it with one tap
+
+    @property
+    def unformatted(self) -> str:
+        """The text for where Markdown is shown as it is."""
+        return unmarked(self.text) if self.kind == "command" and not self.verbatim else self.text
 
 
 def notices(talk: Talk, turn: Turn) -> Iterator[Said]:
@@ -28,7 +36,7 @@ def notices(talk: Talk, turn: Turn) -> Iterator[Said]:
         key, values = ("updated", {"before": before.fact}) if before else ("saved_undo", {})
         text = talk.say(key, id=fact.id, fact=fact.fact, **values)
         choice = offers.keep_or_replace(talk, before.id, fact.id, replaced=True) if before else ()
-        yield Said(text=text, kind="notice", offers=choice or offers.undo(talk, fact.id))
+        yield Said(text=text, kind="notice", saved=True, offers=choice or offers.undo(talk, fact.id))
     for new, old in turn.unclear:
         choice = offers.keep_or_replace(talk, old.id, new.id, replaced=False)
         yield Said(text=talk.say("unclear", fact=new.fact, before=old.fact), kind="notice", offers=choice)
@@ -63,17 +71,12 @@ def joined(parts: Iterable[Said]) -> list[Said]:
 
 def to_json(parts: Iterable[Said]) -> str:
     """As the journal keeps it."""
-    return json.dumps([_plain(said) for said in joined(parts)], ensure_ascii=False)
+    return json.dumps([asdict(said) for said in joined(parts)], ensure_ascii=False)
 
 
 def from_json(text: str) -> list[Said]:
     """As the journal kept it."""
     return [
-        Said(**{**part, "offers": tuple(Offer(*offer) for offer in part.get("offers", ()))})
+        Said(**{**part, "offers": tuple(Offer(**offer) for offer in part.get("offers", ()))})
         for part in json.loads(text)
     ]
-
-
-def _plain(said: Said) -> dict[str, object]:
-    offered = {"offers": [[offer.label, offer.command, offer.row] for offer in said.offers]} if said.offers else {}
-    return {"kind": said.kind, "text": said.text, **offered}

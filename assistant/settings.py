@@ -28,7 +28,17 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from assistant.checks import chosen, groups_apart, invalid, limits_out_of_range, missing, names_alike, problem, report
+from assistant.checks import (
+    chosen,
+    fallback_providers,
+    groups_apart,
+    invalid,
+    limits_out_of_range,
+    missing,
+    names_alike,
+    problem,
+    report,
+)
 from assistant.errors import ConfigError
 from assistant.providers import KEY_VARIABLES, OPENAI_URL, PROVIDER_URLS
 from assistant.sources import (
@@ -155,8 +165,9 @@ class ModelSettings(Section):
     )
     fallbacks: Names | None = Field(
         default=None,
-        description="Models of the same provider asked in turn when the first one fails, a list of names.",
-        examples=[["moonshot-v1-auto"]],
+        description="Models asked in turn when the first one fails, a list of names; provider:name is another "
+        "provider's.",
+        examples=[["moonshot-v1-auto", "openai:gpt-4.1-mini"]],
     )
     summaries: Literal["model", "extracted"] = Field(
         default="model", description="Who writes summaries; the embedded model never does, it invents."
@@ -188,6 +199,11 @@ class ModelSettings(Section):
     backoff_max_seconds: Seconds = Field(default=8.0, gt=0, description="The longest such pause, in seconds.")
     retry_after_max_seconds: Seconds = Field(
         default=30.0, gt=0, description="The longest pause a server may ask for, in seconds."
+    )
+    fallback_keys: dict[Provider, Secret] = Field(
+        default={},
+        description="Keys of the other providers in fallbacks: provider = key; a secret each.",
+        examples=[{"openai": "..."}],
     )
 
     @property
@@ -375,7 +391,7 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret set, in the clear, for the one who has to keep them out of the logs."""
-        keys = (self.model.api_key, self.embeddings.api_key, self.telegram.token)
+        keys = (self.model.api_key, self.embeddings.api_key, self.telegram.token, *self.model.fallback_keys.values())
         given = (self.model.base_url, self.embeddings.base_url, self.telegram.base_url, self.telegram.proxy)
         urls = (urlsplit(url) for url in given if url)
         users = (part for url in urls for part in (url.password, url.password and unquote(url.password)) if part)
@@ -485,6 +501,9 @@ def _customary_names(given: Mapping[str, Given]) -> dict[str, tuple[str, ...]]:
     if provider in KEY_VARIABLES:
         variable = KEY_VARIABLES[provider]
         names[variable] = tuple({*names.get(variable, ()), "model.api_key"})
+    for other in fallback_providers(given):
+        if other in KEY_VARIABLES:
+            names[KEY_VARIABLES[other]] = (*names.get(KEY_VARIABLES[other], ()), f"model.fallback_keys.{other}")
     return names
 
 

@@ -17,6 +17,7 @@ from assistant.errors import ConfigError
 PREFIX = "OLVIDO_"
 FILE_NAME = "olvido.toml"
 FILE_VARIABLE = "OLVIDO_CONFIG"
+_NAME = re.compile(r'"?(?:[a-z]{1,20}(?:[_-][a-z]{1,20}){0,4}|-?\d{1,19})"?')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +119,14 @@ def from_file(
             problems.append(f"{name} ({path}): this is a table. Write [{name}] on a line of its own, its keys below.")
         else:
             meant = _suggestion(name, [*keys, *_tables(keys)])
-            problems.append(f"{name} ({path}): there is no such setting.{meant}")
+            problems.append(f"{shown(name)} ({path}): there is no such setting.{meant}")
     return given
+
+
+def shown(name: str) -> str:
+    """A key as a message may show it: what does not look like a name may be a secret typed in the wrong place."""
+    parts = [part if _NAME.fullmatch(part) else "…" for part in name.split(".")]
+    return ".".join(parts)
 
 
 def from_environment(environ: Mapping[str, str], keys: Mapping[str, Key], problems: list[str]) -> dict[str, Given]:

@@ -21,7 +21,8 @@ class Talk:
     memory: Memory
     model: ChatModel
     session: Session
-    language: str
+    language: str  # of our own words
+    follows: bool = True  # whether that becomes the language of the user's last message
     speaker: str | None = None
     data_dir: Path | None = None  # where logs and typed lines are, so that forgetting reaches them
     turn: Turn | None = None  # the last message of the user
@@ -50,23 +51,33 @@ class Talk:
 
 
 async def open_talk(
-    memory: Memory, model: ChatModel, channel: str, chat: str, *, language: str = "en", data_dir: Path | None = None
+    memory: Memory,
+    model: ChatModel,
+    channel: str,
+    chat: str,
+    *,
+    language: str = "en",
+    follows: bool = True,
+    data_dir: Path | None = None,
 ) -> Talk:
     """Starts a session of a chat."""
     session = await memory.open_session(channel=channel, chat=chat, language=language)
     await memory.use_model(model.name)
-    return Talk(memory=memory, model=model, session=session, language=language, data_dir=data_dir)
+    return Talk(memory=memory, model=model, session=session, language=language, follows=follows, data_dir=data_dir)
 
 
-async def resume_talk(memory: Memory, model: ChatModel, session: Session, *, data_dir: Path) -> Talk:
-    """Goes on with a session; a message that was not answered can be asked again."""
+async def resume_talk(
+    memory: Memory, model: ChatModel, session: Session, *, language: str | None = None, data_dir: Path
+) -> Talk:
+    """Goes on with a session, without a language in that of what is said; what was not answered can be asked again."""
     await memory.use_model(model.name)
     last = await memory.last_turn(session.id)
     return Talk(
         memory=memory,
         model=model,
         session=session,
-        language=await memory.session_language(session.id),
+        language=language or await memory.session_language(session.id),
+        follows=language is None,
         data_dir=data_dir,
         turn=last if last and last.role == "user" else None,
     )

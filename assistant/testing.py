@@ -1,15 +1,21 @@
-"""Real, small servers for tests and benchmarks: sockets on loopback that answer as they are told."""
+"""Real, small parts for tests and recordings: servers on loopback that answer as they are told, and a terminal."""
 
 import asyncio
+import fcntl
 import json
 import os
+import pty
 import random
 import re
+import select
+import struct
 import subprocess
 import sys
+import termios
 import threading
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,8 +43,9 @@ class Reply:
 class ChatReply:
     """A model's answer, streamed piece by piece when a stream is asked for.
 
-    `cut` drops the connection after the last piece; `hang_seconds` is a pause there; `finish_reason` None ends the
-    stream without saying so. `error` is an error told inside the stream, after the pieces.
+    `pause_seconds` is between two pieces. `cut` drops the connection after the last piece; `hang_seconds` is a pause
+    there; `finish_reason` None ends the stream without saying so. `error` is an error told inside the stream, after
+    the pieces.
     """
 
     pieces: tuple[str, ...] = ()
@@ -48,6 +55,7 @@ class ChatReply:
     prompt_tokens: int | None = None  # None: counted; 0: not told
     cached_tokens: int = 0
     delay_seconds: float = 0.0
+    pause_seconds: float = 0.0
     hang_seconds: float = 0.0
     cut: bool = False
     error: Mapping[str, object] | None = None
@@ -80,7 +88,7 @@ class OpenAIServer:
     `pages` answers GET by path. Requests come in threads: the history and the replies are behind one lock.
     """
 
-    def __init__(self, *, dimension: int = 8, default: ChatReply | None = None) -> None:
+    def __init__(self, *, dimension: int = 8, default: ChatReply | None = None, port: int = 0) -> None:
         self.history: list[Asked] = []
         self.dimension = dimension
         self.default = default or says("All right.")
@@ -89,7 +97,7 @@ class OpenAIServer:
         self._replies: deque[Reply | ChatReply] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._server = _Listener(self)
+        self._server = _Listener(self, port)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="openai-server")
 
     @property
@@ -208,9 +216,9 @@ def start_olvido(*arguments: object, environment: Mapping[str, str]) -> subproce
 class _Listener(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, scripted: OpenAIServer) -> None:
+    def __init__(self, scripted: OpenAIServer, port: int) -> None:
         self.scripted = scripted
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Nothing to stderr: clients that are killed are part of the tests."""
@@ -261,6 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for event in events(reply, body):
             self._chunk(f"data: {json.dumps(event)}\n\n")
+            self._scripted.wait(reply.pause_seconds)
         self._scripted.wait(reply.hang_seconds)
         if reply.cut:
             self.close_connection = True  # in the middle of the chunks
@@ -341,3 +350,105 @@ def embeddings(texts: list[str], dimension: int) -> dict[str, object]:
         data.append({"object": "embedding", "index": index, "embedding": vector})
     usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
     return {"object": "list", "model": "scripted", "data": data, "usage": usage}
+
+
+# -- a terminal
+
+_ON_TERMINAL = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C arrives
+from assistant.cli import main
+main()
+"""
+
+
+class Terminal:
+    """The command line on a pseudo-terminal of its own: what a person types, and what they would see (by pyte)."""
+
+    def __init__(
+        self, arguments: Sequence[str], environ: Mapping[str, str], *, columns: int = 80, rows: int = 24
+    ) -> None:
+        import pyte
+
+        self.screen = _screen(columns, rows)
+        self.screen.write_process_input = self._answer  # where the cursor is, when the program asks
+        self._stream = pyte.ByteStream(self.screen)
+        self._keyboard, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        root = str(Path(__file__).parents[1])
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _ON_TERMINAL, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            env={"TERM": "xterm-256color", "LANG": "C.UTF-8", **environ, "PYTHONPATH": root},
+        )
+        os.close(theirs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._keyboard)
+
+    @property
+    def lines(self) -> list[str]:
+        """All that was shown, from what scrolled away to the last line on the screen."""
+        rows = [*self.screen.history.top, *(self.screen.buffer[row] for row in range(self.screen.lines))]
+        return ["".join(row[column].data for column in range(self.screen.columns)).rstrip() for row in rows]
+
+    @property
+    def text(self) -> str:
+        """The same as one text."""
+        return "\n".join(self.lines).rstrip("\n")
+
+    def type(self, keys: str) -> None:
+        """Presses keys."""
+        os.write(self._keyboard, keys.encode())
+
+    def read(self, seconds: float) -> bool:
+        """Takes in what the program shows within that time; False when there was nothing, or it has gone."""
+        if not select.select([self._keyboard], [], [], seconds)[0]:
+            return False
+        try:
+            shown = os.read(self._keyboard, 65536)
+        except OSError:  # Linux: nobody holds the other end any more
+            return False
+        self._stream.feed(shown)
+        return bool(shown)
+
+    def wait_until(self, seen: Callable[[str], bool], *, seconds: float = 60.0) -> None:
+        """Reads until what is shown is as expected."""
+        give_up = time.monotonic() + seconds
+        while not seen(self.text):
+            if not self.read(0.2) and (self.process.poll() is not None or time.monotonic() > give_up):
+                raise AssertionError(f"this never came; the terminal shows:\n{self.text}")
+
+    def wait_for_end(self, *, seconds: float = 60.0) -> int:
+        """Reads until the program has ended; its exit code."""
+        give_up = time.monotonic() + seconds
+        while self.process.poll() is None:
+            if not self.read(0.2) and time.monotonic() > give_up:
+                raise AssertionError(f"it does not end; the terminal shows:\n{self.text}")
+        while self.read(0.0):
+            pass
+        return int(self.process.returncode)
+
+    def _answer(self, data: str) -> None:
+        os.write(self._keyboard, data.encode())
+
+
+def _screen(columns: int, rows: int) -> Any:
+    """A screen with what scrolled away; faint text, which pyte does not know, is kept as blinking."""
+    import pyte
+
+    class Screen(pyte.HistoryScreen):
+        def select_graphic_rendition(self, *attributes: int, **more: Any) -> None:
+            if not {38, 48} & {*attributes}:  # there a 2 is part of a colour
+                attributes = tuple(5 if number == 2 else number for number in attributes)
+            super().select_graphic_rendition(*attributes, **more)
+
+    return Screen(columns, rows, history=10_000, ratio=0.5)

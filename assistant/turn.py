@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from assistant.commands import answer_command, is_command
 from assistant.errors import ModelError
@@ -13,7 +14,6 @@ from assistant.reply import Reply
 from assistant.said import Said, due_notice, from_json, notices, to_json
 from assistant.talk import Talk
 from memory.database import Transaction
-from memory.journal import Also
 from memory.static import shipped_prompt
 from memory.values import Context, Turn
 
@@ -67,7 +67,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
     """A /command is answered here; only /retry reaches the model."""
     result = await answer_command(talk, text)
     if result.text:
-        yield Said(text=result.text, kind="command", offers=result.offers)
+        yield Said(text=result.text, kind="command", verbatim=result.verbatim, offers=result.offers)
     if result.ask_again:
         async for said in answer(talk):
             yield said
@@ -80,30 +80,33 @@ async def receive(talk: Talk, text: str) -> None:
         talk.private.append({"role": "user", "content": text})
         talk.turn = None
         return
-    also = _taken(talk) if talk.entry else None
+    also = partial(_taken, talk)
     talk.turn = await talk.memory.add_turn(talk.session.id, "user", text, talk.speaker, also=also)
-    talk.language = talk.turn.language
+
+
+async def _taken(talk: Talk, tx: Transaction, turn: Turn) -> None:
+    """With the message: our words follow its language, and the journal keeps the notices it gives rise to."""
+    if talk.follows:
+        talk.language = turn.language
+    if talk.entry:
+        await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
 
 
 async def assemble(talk: Talk) -> Context:
-    """The request for the message, under the budget."""
-    if talk.private is not None:
-        talk.context = private_context(talk)
-    else:
-        talk.context = await _within_the_models_own_count(talk)
-    return talk.context
-
-
-async def _within_the_models_own_count(talk: Talk) -> Context:
-    """Assembled so that the ceiling holds in the model's own tokens, where the model can be asked (B6)."""
-    context = await talk.memory.assemble(talk.session.id)
+    """The request for the message, under the budget: also in the model's own tokens, where it can be asked (B6)."""
+    context = await _assembled(talk)
     for _ in range(_MOST_RECOUNTS):
         counted = await talk.model.count_tokens(context.messages)
         if counted is None or counted < talk.memory.limits.request_tokens:
             break
         await talk.memory.calibrate_provider(talk.model.name, context.provider_tokens, counted)
-        context = await talk.memory.assemble(talk.session.id)
+        context = await _assembled(talk)
+    talk.context = context
     return context
+
+
+async def _assembled(talk: Talk) -> Context:
+    return private_context(talk) if talk.private is not None else await talk.memory.assemble(talk.session.id)
 
 
 async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
@@ -137,33 +140,18 @@ async def keep(talk: Talk, context: Context) -> None:
     if talk.private is not None:
         talk.private.append({"role": "assistant", "content": reply.text})
         return
-    also = _answered(talk) if talk.entry else None
+    also = partial(_answered, talk)
     stored = await talk.memory.add_turn(talk.session.id, "assistant", reply.text, also=also)
     talk.answer_turn = stored.id
     if reply.prompt_tokens:
         await talk.memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)
 
 
-def _taken(talk: Talk) -> Also:
-    """Ticks the message off in the journal, with the notices it gives rise to."""
-
-    async def also(tx: Transaction, turn: Turn) -> None:
-        assert talk.entry is not None
-        talk.language = turn.language
-        await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
-
-    return also
-
-
-def _answered(talk: Talk) -> Also:
-    """Keeps all that was said in answer to a message in the journal, until it is sent."""
-
-    async def also(tx: Transaction, _: Turn) -> None:
-        assert talk.entry is not None
+async def _answered(talk: Talk, tx: Transaction, _: Turn) -> None:
+    """With the reply: the journal keeps all that was said in answer, until it is sent."""
+    if talk.entry:
         await talk.memory.journal.keep_answer(tx, talk.entry, to_json(talk.said))
         talk.entry = replace(talk.entry, answered=True)
-
-    return also
 
 
 @contextmanager

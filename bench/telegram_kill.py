@@ -50,7 +50,7 @@ class Crowd:
         for user, sent in self.sent.items():
             if sent - len(self.marks(user)) < MOST_WAITING:
                 self.sent[user] += 1
-                self.bot.say(user, f"My note #{user}-{self.sent[user]}# is about trains and tea.")
+                self.bot.say(user, f"What is in note #{user}-{self.sent[user]}# about trains and tea?")
 
 
 def killed(folder: Path, rounds: int, seed: int, *, drafts: bool = True) -> dict[str, int]:

@@ -344,7 +344,8 @@ def _by_day(dated: Sequence[tuple[datetime, str]]) -> list[str]:
 
 
 def _facts_text(parts: Parts) -> str:
-    lines = [f"- {chosen.fact.fact}" for chosen in parts.facts]
+    """One that was not said lately carries its date, so that what came after it can be told to be newer."""
+    lines = [f"- {one.fact.fact}" + (f" ({one.since:%Y-%m-%d})" if one.since else "") for one in parts.facts]
     return "\n".join(["The user said:", *lines]) if lines else ""
 
 
@@ -360,11 +361,12 @@ def _report(parts: Parts, measure: _Measure) -> Context:
         return SectionReport(name=name, tokens=count(text) if text else 0, items=tuple(items))
 
     facts = [
-        _item(chosen.fact.id, chosen.fact.fact, rank, chosen.why, count) for rank, chosen in enumerate(parts.facts, 1)
+        _item(chosen.fact.id, chosen.fact.fact, rank, chosen.why, chosen.fact.last_confirmed_at, count)
+        for rank, chosen in enumerate(parts.facts, 1)
     ]
-    recalled = [_item(hit.id, hit.text, rank, hit.why, count) for rank, hit in enumerate(parts.recalled, 1)]
+    recalled = [_item(hit.id, hit.text, rank, hit.why, hit.at, count) for rank, hit in enumerate(parts.recalled, 1)]
     summaries = [
-        _item(s.id, s.rendered, rank, "a slot of this chat", count) for rank, s in enumerate(parts.summaries, 1)
+        _item(s.id, s.rendered, rank, "a slot of this chat", s.at, count) for rank, s in enumerate(parts.summaries, 1)
     ]
     window = SectionReport(name="window", tokens=sum(count(turn.content) for turn in parts.window))
     reports = (
@@ -387,5 +389,5 @@ def _report(parts: Parts, measure: _Measure) -> Context:
     )
 
 
-def _item(ref: str, text: str, rank: int, why: str, count: TokenCounter) -> Item:
-    return Item(id=ref, text=text, rank=rank, why=why, tokens=count(text))
+def _item(ref: str, text: str, rank: int, why: str, at: datetime, count: TokenCounter) -> Item:
+    return Item(id=ref, text=text, rank=rank, why=why, tokens=count(text), at=at)

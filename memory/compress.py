@@ -4,12 +4,13 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import tzinfo
 
-from memory.database import Database
+from memory.database import Database, Transaction
 from memory.language import LanguagePack
 from memory.limits import Limits
 from memory.ports import Clock
-from memory.statements import statements_of
+from memory.statements import Setting, said_by, statements_of, words_in
 from memory.stores import context as rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Entry, Index
@@ -34,6 +35,7 @@ class Compressor:
         extractive: Summariser,
         packs: Mapping[str, LanguagePack],
         clock: Clock,
+        zone: tzinfo,
         limits: Limits,
     ) -> None:
         self._database = database
@@ -42,6 +44,7 @@ class Compressor:
         self._extractive = extractive
         self._packs = packs
         self._clock = clock
+        self._zone = zone
         self._limits = limits
 
     async def run(self) -> int:
@@ -63,20 +66,39 @@ class Compressor:
         """Whether the segment was compressed now; when its words changed meanwhile it goes on waiting."""
         turns = await self._turns(self._database, segment)
         spoken = [self._bounded(turn, segment.language) for turn in turns if turn.content.strip()]
-        statements = statements_of(spoken, self._packs, self._limits)
+        statements = await self._statements(segment, spoken)
         summary = await self._summary(spoken, segment.language) if spoken else None
-        texts = [statement.text for statement in statements] + ([summary.rendered] if summary else [])
+        texts = [said_by(statement) for statement in statements] + ([summary.rendered] if summary else [])
         prepared = await self._index.prepare(texts)
         async with self._database.transaction() as tx:
             # another process may have compressed it, or the user may have had some of its words forgotten
             if not await rows.is_waiting(tx, segment) or await self._turns(tx, segment) != turns:
                 return False
-            entries = [_statement_entry(await rows.insert_statement(tx, statement)) for statement in statements]
+            entries = [_statement_entry(await self._stored(tx, said), said.context) for said in statements]
             if summary:
                 entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary)))
             await self._index.add(tx, entries, prepared)
             await rows.finish(tx, segment, self._clock())
         return True
+
+    async def _statements(self, segment: rows.Segment, turns: Sequence[Turn]) -> list[Statement]:
+        """The statements of a segment, made in sight of what was said around it and is stored already."""
+        if not turns:
+            return []
+        said, lines = await self._index.said(words_in(turns, self._packs))
+        before, after = await turn_rows.beside(
+            self._database, segment.session_id, segment.first_turn, segment.last_turn
+        )
+        if not before:  # it is compressed already
+            kept = await rows.statements_before(self._database, segment.session_id, segment.first_turn)
+            before = " ".join(one.text for one in kept)
+        setting = Setting(said=said, lines=lines, before=before, after=after)
+        return await asyncio.to_thread(statements_of, turns, setting, self._packs, self._limits, self._zone)
+
+    async def _stored(self, tx: Transaction, statement: Statement) -> Statement:
+        """The row of a statement; one that says the same is said again, not stored twice (M3)."""
+        same = await rows.same_statement(tx, statement)
+        return await (rows.said_again(tx, same, statement) if same else rows.insert_statement(tx, statement))
 
     async def _turns(self, reader: turn_rows.Reader, segment: rows.Segment) -> list[Turn]:
         return await turn_rows.between(reader, segment.session_id, segment.first_turn, segment.last_turn)
@@ -138,9 +160,14 @@ def _summary_value(notes: Notes, line: str, language: str, turns: Sequence[Turn]
     )
 
 
-def _statement_entry(statement: Statement) -> Entry:
+def _statement_entry(statement: Statement, context: Sequence[str]) -> Entry:
     return Entry(
-        kind=statement.kind, ref=statement.id, text=statement.text, language=statement.language, at=statement.at
+        kind=statement.kind,
+        ref=statement.id,
+        text=said_by(statement),
+        language=statement.language,
+        at=statement.at,
+        context=context,
     )
 
 

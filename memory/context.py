@@ -21,6 +21,8 @@ from memory.stores import context as rows
 from memory.tokens import both_ends
 from memory.values import Context, LeftOut, RecallHit, Turn
 
+_DASH_TOKENS, _DATE_TOKENS = 2, 7  # what a recalled line costs beside its text, and the first of a day
+
 
 class Contexts:
     """Requests, one after the other."""
@@ -61,7 +63,7 @@ class Contexts:
         message, window = turns[place], turns[:place]
         asked = both_ends(message.content, self._limits.looked_at_characters)
         language = detect(asked, await self._conversation.language(session_id), self._packs)
-        recalled, left_out = await self._recalled(asked, window, language, recall_tokens)
+        recalled, left_out = await self._recalled(asked, language, recall_tokens)
         summaries = await rows.slots(self._database, session.channel, session.chat, self._limits.summary_slots)
         parts = Parts(
             static=self._prompt.text,
@@ -119,27 +121,23 @@ class Contexts:
         return build() if asked is message.content else await asyncio.to_thread(build)
 
     async def _recalled(
-        self, asked: str, window: Sequence[Turn], language: str, recall_tokens: int | None
+        self, asked: str, language: str, recall_tokens: int | None
     ) -> tuple[list[RecallHit], list[LeftOut]]:
         """Lines that answer the message, when it asks something; as many as the evidence and the budget allow."""
-        room = self._limits.recall_tokens if recall_tokens is None else recall_tokens
-        if room <= 0 or not is_question(asked, self._packs[language]):
+        if recall_tokens == 0 or not is_question(asked, self._packs[language]):
             return [], []
-        if recall_tokens is None:
-            room = min(room, self._limits.recall_ordinary_tokens)
-        kinds = ("world", "experience", "opinion", "observation")
-        hits = await self._recall(asked[:2000], self._limits.recall_candidates, kinds=kinds)
-        said = " ".join(turn.content for turn in window)
+        found, room = await self._recall.evidence(asked[:2000], language)
+        room = room if recall_tokens is None else recall_tokens
         kept: list[RecallHit] = []
         left_out: list[LeftOut] = []
-        used = 0
-        for hit in hits:
-            tokens = self._count(hit.text) + 8  # its dash, and a date it may be the first of
-            if hit.text in said:
-                left_out.append(LeftOut(section="recalled", id=hit.id, why="the window says it"))
-            elif used + tokens > room or tokens > self._limits.item_tokens + 8:
+        used, days = 0, set[str]()
+        for hit in found:
+            day = f"{hit.at:%Y-%m-%d}"
+            tokens = self._count(hit.text) + _DASH_TOKENS + (0 if day in days else _DATE_TOKENS)
+            if used + tokens > room:
                 left_out.append(LeftOut(section="recalled", id=hit.id, why="no room among what is recalled (B5)"))
-            else:
-                used += tokens
-                kept.append(hit)
+                continue
+            used += tokens
+            days.add(day)
+            kept.append(hit)
         return kept, left_out

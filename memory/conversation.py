@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 
 from memory.calibrate import Calibrator
 from memory.database import Database
@@ -50,6 +50,7 @@ class Conversation:
         facts: Facts,
         packs: Mapping[str, LanguagePack],
         clock: Clock,
+        zone: tzinfo,
         limits: Limits,
         count: TokenCounter,
     ) -> None:
@@ -59,6 +60,7 @@ class Conversation:
         self._facts = facts
         self._packs = packs
         self._clock = clock
+        self._zone = zone
         self._limits = limits
         self._count = count
         self._windows: dict[int, tuple[int, list[Turn]]] = {}
@@ -104,7 +106,7 @@ class Conversation:
         said_by = " ".join((speaker or "").encode("utf-8", "replace").decode().split())[:_SPEAKER_CHARACTERS] or role
         looked_at = both_ends(content, self._limits.looked_at_characters)
         spoken = detect(looked_at, language, self._packs)
-        drafts = await asyncio.to_thread(extract, content, spoken, self._packs) if role == "user" else []
+        drafts = await asyncio.to_thread(extract, content, spoken, self._packs, self._limits) if role == "user" else []
         insisted = self._packs[spoken].insists(content)
         ready = await self._facts.learner.prepare([draft for draft in drafts if not draft.secret or insisted])
         asked = await self._asked_about(own_words(looked_at), spoken) if role == "user" and not drafts else []
@@ -124,6 +126,8 @@ class Conversation:
                 semantic_continuity=flow.continuity,
                 topic_shift=flow.shift,
             )
+            if role == "user":
+                await context_rows.use_day(tx, now.astimezone(self._zone).date().isoformat())
             if role == "user" and spoken != language:
                 await rows.set_session_language(tx, session_id, spoken)
             window = await rows.window(tx, session_id)
@@ -204,10 +208,9 @@ class Conversation:
         for turn in turns:
             if turn.id not in self._vectors and (vector := await self._index.vector(turn.content)) is not None:
                 self._vectors[turn.id] = vector
-        known = {turn.id for turn in window}
-        self._vectors = {
-            ref: vector for ref, vector in self._vectors.items() if ref in known or len(self._vectors) < 4096
-        }
+        if len(self._vectors) > self._limits.turn_embeddings_held:
+            known = {turn.id for turn in window}
+            self._vectors = {ref: vector for ref, vector in self._vectors.items() if ref in known}
         return [
             Said(text=both_ends(turn.content, self._limits.looked_at_characters), vector=self._vectors[turn.id])
             for turn in turns

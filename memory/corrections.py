@@ -1,9 +1,10 @@
 """What a new fact does to those already known (F6, F7): confirms one, supersedes some, is unclear, or joins them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
+from memory import replaces
 from memory.language import LanguagePack, fold, words_of
 from memory.limits import Limits
 from memory.stores.index import stems
@@ -25,15 +26,70 @@ class Verdict:
     confirms: Fact | None = None
     supersedes: tuple[Fact, ...] = ()
     unclear: tuple[Fact, ...] = field(default=())
+    weighed: bool = False  # superseded on weighed signs, not because it holds the same slot
 
 
 def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits) -> Verdict:
     """Compares a draft with the current facts nearest to it; the clearest relation wins."""
-    pack = packs[draft.language]
-    mine = set(_content(draft.fact, pack))
     for entry in known:
         if says_the_same(draft, entry.fact, packs):
             return Verdict(confirms=entry.fact)
+    pack = packs[draft.language]
+    said_so = _has_word(draft.quote, pack, "replacing")
+    ruled = by_rules(draft, known, packs, limits)
+    chances = replaces.chances(signs(draft, known, ruled, packs))
+    if not chances:
+        return ruled
+    best = max(range(len(chances)), key=lambda place: (chances[place], known[place].fact.id))
+    if ruled.supersedes:
+        kept = tuple(
+            entry.fact
+            for entry, chance in zip(known, chances, strict=True)
+            if entry.fact in ruled.supersedes and (not ruled.weighed or chance >= limits.fact_replaces_chance_ruled)
+        )
+        if kept:
+            return Verdict(supersedes=kept, weighed=ruled.weighed)
+    told = said_so or replaces.tells_change(draft, pack, limits.fact_opinion_change)
+    rival = max((chance for place, chance in enumerate(chances) if place != best), default=0.0)
+    if told and chances[best] >= limits.fact_replaces_chance:
+        if rival > chances[best] * limits.fact_replaces_rival:
+            return Verdict(unclear=(known[best].fact,))
+        return Verdict(supersedes=(known[best].fact,), weighed=True)
+    return Verdict(unclear=ruled.unclear or ruled.supersedes[:1])
+
+
+def signs(
+    draft: FactDraft, known: Sequence[Known], ruled: Verdict, packs: Mapping[str, LanguagePack]
+) -> list[list[float]]:
+    """What speaks for and against each known fact being replaced, as numbers."""
+    pack = packs[draft.language]
+    mine = set(_content(draft.quote, pack))
+    replacing, additive = _has_word(draft.quote, pack, "replacing"), _has_word(draft.quote, pack, "additive")
+    found = []
+    for entry in known:
+        fact = entry.fact
+        shared = len(mine & set(_content(fact.fact, packs.get(fact.language))))
+        if pack.script == "han":
+            shared = replaces.shared_pairs(draft.quote, fact.fact)
+        found.append(
+            {
+                "likeness": entry.similarity,
+                "shared": min(shared, 2) / 2,
+                "replacing": float(replacing),
+                "additive": float(additive),
+                "same slot": float(_same_slot(draft, fact)),
+                "opposite": float(bool(draft.polarity) and draft.polarity == -fact.polarity),
+                "given up": float(_is_given_up(draft, fact, packs)),
+                "ruled": float(fact in ruled.supersedes),
+            }
+        )
+    return replaces.rows(draft, [entry.fact for entry in known], found, packs)
+
+
+def by_rules(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, LanguagePack], limits: Limits) -> Verdict:
+    """What the attributes of the rules alone say."""
+    pack = packs[draft.language]
+    mine = set(_content(draft.fact, pack))
     said_so = _has_word(draft.quote, pack, "replacing")
     replacing = draft.kind == "change" or said_so
     facts = [entry.fact for entry in known]
@@ -45,8 +101,11 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     if gone:
         return Verdict(supersedes=tuple(gone))
     if replacing and draft.kind in ("change", "decision", "instruction") and draft.attribute:
-        return _changed(draft, mine, known, packs, limits) if said_so or draft.attribute not in _SEVERAL else Verdict()
-    return _by_likeness(draft, mine, known, packs, limits, replacing=replacing)
+        clear = said_so or draft.attribute not in _SEVERAL
+        changed = _changed(draft, mine, known, packs, limits) if clear else Verdict()
+        return replace(changed, weighed=bool(changed.supersedes))
+    likely = _by_likeness(draft, mine, known, packs, limits, replacing=replacing)
+    return replace(likely, weighed=bool(likely.supersedes))
 
 
 # of these one has several: a new one takes nobody's place unless the user says so

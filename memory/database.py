@@ -74,8 +74,11 @@ class _Opening:
             return connection
 
     def _attempt(self) -> tuple[Connection, bool]:
-        if self.path.exists() and self.path.stat().st_size > 0:
-            self._inspect()
+        if self.path.exists():
+            if self.path.stat().st_size > 0:
+                self._inspect()
+            elif migrate.was_emptied(self.path):
+                raise migrate.damaged(self.path)
         connection = connect(self.path, "rwc", self.limits)
         try:
             with suppress(PermissionError):  # somebody else's file that we may write

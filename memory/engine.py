@@ -14,6 +14,7 @@ from memory.conversation import Conversation
 from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
 from memory.facts import Facts
+from memory.fading import Fading
 from memory.journal import Also, Journal
 from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
@@ -26,6 +27,7 @@ from memory.signals import extract
 from memory.static import StaticPrompt, shipped_prompt
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
+from memory.times import moment
 from memory.tokens import count_tokens
 from memory.values import Context, Corrected, FactDraft, RecallHit, Role, Session, Turn
 
@@ -49,6 +51,7 @@ class Memory:
         embedded = EmbeddedEmbedder(packs, limits)
         wanted = embedder or embedded
         self.database = database
+        self._clock = clock
         self.timezone = ZoneInfo(timezone)
         self.packs = packs
         self.limits = limits
@@ -64,7 +67,9 @@ class Memory:
             limits=limits,
             count=count,
         )
-        self._recall = Recall(database=database, index=index, packs=packs, clock=clock, limits=limits)
+        self._recall = Recall(
+            database=database, index=index, packs=packs, clock=clock, zone=self.timezone, limits=limits
+        )
         self._conversation = Conversation(
             database=database,
             index=index,
@@ -72,6 +77,7 @@ class Memory:
             facts=self.facts,
             packs=packs,
             clock=clock,
+            zone=self.timezone,
             limits=limits,
             count=count,
         )
@@ -87,7 +93,9 @@ class Memory:
         )
         self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
         self.journal = Journal(database=database, clock=clock)
-        self._revision = Revision(database=database, index=index, facts=self.facts, packs=packs, count=count)
+        self._revision = Revision(
+            database=database, index=index, facts=self.facts, packs=packs, limits=limits, count=count
+        )
         self._compressor = Compressor(
             database=database,
             index=index,
@@ -95,8 +103,11 @@ class Memory:
             extractive=ExtractiveSummariser(embedded, packs),
             packs=packs,
             clock=clock,
+            zone=self.timezone,
             limits=limits,
         )
+
+        self._fading = Fading(database=database, index=index, limits=limits)
 
     @classmethod
     @asynccontextmanager
@@ -167,6 +178,7 @@ class Memory:
     async def run_pending(self) -> int:
         """Does all the work that is owed: compresses what left the window. Returns how many segments."""
         done = await self._compressor.run()
+        await self._fading.run()
         await self.index.keep_queries()
         return done
 
@@ -183,6 +195,16 @@ class Memory:
         """The k best lines for a query; `since` is inclusive, `until` exclusive. Changes no ranking."""
         return await self._recall(query, k, since=since, until=until, kinds=kinds, entity=entity)
 
+    async def timeline(
+        self, since: datetime | None = None, until: datetime | None = None, limit: int = 200
+    ) -> list[RecallHit]:
+        """What was said in a stretch of time and is still kept, oldest first; of more than `limit` the last ones."""
+        return await self._recall.timeline(since, until, limit)
+
+    def moment(self, text: str, *, end: bool = False) -> datetime:
+        """The moment a person means by "2025-03-01", "30d" or "yesterday"; with `end` the end of that time."""
+        return moment(text, self._clock(), self.timezone, self.packs, end=end)
+
     async def same_question(self, first: str, second: str) -> bool:
         """Whether an answer to one question answers the other; in doubt not."""
         if first.strip() == second.strip():
@@ -195,7 +217,7 @@ class Memory:
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""
-        return extract(text, language, self.packs)
+        return extract(text, language, self.packs, self.limits)
 
     async def use_model(self, model: str) -> None:
         """Requests are measured in the tokens of this model from now on (B6)."""
@@ -204,6 +226,11 @@ class Memory:
     async def calibrate_provider(self, model: str, estimated: int, used: int) -> None:
         """A model made `used` tokens of a request whose `provider_tokens` were `estimated`; kept for good (B6)."""
         await self._providers.observe(model, estimated, used)
+
+    @property
+    def provider_factor(self) -> float:
+        """How many tokens of the model in use one of ours is, as far as is known (B6)."""
+        return self._contexts.factor
 
     async def similarity(self, first: str, second: str) -> float:
         """How alike two texts are, calibrated: above 0.85 they say the same, below 0.4 they are unrelated."""

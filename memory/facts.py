@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from memory.calibrate import Calibrator
@@ -209,6 +209,8 @@ class Facts:
         """Reverts the last thing done to a fact (None: to any); returns the facts as they are now."""
         batch = await rows.last_batch(self._database, fact_id)
         if batch is None:
+            if fact_id is not None:
+                await self.history(fact_id)  # raises for one that never was
             raise NotFound(
                 f"There is nothing to undo{f' for {fact_id}' if fact_id else ''}. What was forgotten cannot come back."
             )
@@ -315,7 +317,11 @@ class Facts:
         facts = {fact.id: fact for fact in await rows.with_ids(self._database, near)}
         facts |= {fact.id: fact for fact in await rows.pinned(self._database)}
         candidates = [
-            Candidate(fact=self._dated(fact), similarity=near.get(fact.id, 0.0))
+            Candidate(
+                fact=self._dated(fact),
+                similarity=near.get(fact.id, 0.0),
+                old=self._clock() - fact.last_confirmed_at > timedelta(days=self._limits.fact_dated_days),
+            )
             for fact in facts.values()
             if fact.status == "current"
         ]
@@ -341,7 +347,7 @@ class Facts:
         if not text:
             raise Refused("A fact needs at least one word.")
         spoken = language if language and language in self._packs else detect(text, None, self._packs)
-        found = extract(text, spoken, self._packs)
+        found = extract(text, spoken, self._packs, self._limits)
         draft = found[0] if len(found) == 1 else plain_draft(text, spoken, self._packs)
         whole = shortened(text, self._limits.fact_tokens)
         return replace(draft, fact=whole, quote=text, secret=find_secret(text))

@@ -65,6 +65,7 @@ class Forgetting:
             await self._index.remove(tx, "summary", [summary.id for summary in gone.summaries])
             await context_rows.delete_statements(tx, gone.statements)
             await context_rows.delete_summaries(tx, gone.summaries)
+            await self._index.strip_context(tx, {stem for fact in wordings for stem in self._telling(fact)})
             await self._index.forget_queries(tx)
             await rows.bury(tx, [normalised(fact.fact, self._packs.get(fact.language)) for fact in wordings], now)
             for turn in gone.turns:
@@ -152,8 +153,14 @@ class Forgetting:
     def _says(self, sentence: str, fact: Fact) -> bool:
         """Whether all content words of a fact stand in a sentence; a single one may stand there by chance."""
         pack = self._packs.get(fact.language)
-        wanted = set(stems(fact.fact, pack))
+        # statements leave these out
+        slight = pack.statements["intensifiers"] | pack.statements["lead_ins"] if pack else frozenset()
+        wanted = set(stems(fact.fact, pack, slight))
         return len(wanted) > 1 and wanted <= set(stems(sentence, pack))
+
+    def _telling(self, fact: Fact) -> set[str]:
+        """The stems that would tell the fact: those of its value, if it has one."""
+        return set(stems(fact.value or fact.fact, self._packs.get(fact.language)))
 
 
 def _words(fact: Fact) -> tuple[str, ...]:

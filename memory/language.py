@@ -32,6 +32,18 @@ WORD_LISTS = (
     "insist",  # said with a credential: keep it all the same
     "now_words",  # an answer that depends on these is never cached (C3)
 )
+STATEMENT_LISTS = (
+    "first_person",
+    "second_person",
+    "reactions",  # praise, thanks, agreement: a sentence of these says nothing worth keeping
+    "lead_ins",  # said before a sentence begins
+    "intensifiers",
+    "articles",  # those that go without saying in a note; may be empty
+)
+TIME_KEYS = (
+    *("today", "yesterday", "before_yesterday", "tomorrow", "ago", "last", "this", "next", "last_weekday"),
+    *("next_weekday", "weekday", "in_month", "on_date", "in_year", "numbers", "units", "weekdays", "months", "newest"),
+)
 NOTICES = (
     "saved",
     "saved_undo",
@@ -43,7 +55,7 @@ NOTICES = (
     "same_question",
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
-TOPIC_KEYS = ("phrases", "pointers", "closings", "requests")
+TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "you_said")
 FACT_KEYS = ("openers", "conjunctions", "rules")
 RULE_KINDS = ("signal", "affirms", "instruction", "decision", "declaration", "change")
 BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
@@ -85,6 +97,11 @@ class LanguagePack:
             self.commands: dict[str, str] = {**source.get("commands", {}), **messenger.pop("commands", {})}
             self.answers: dict[str, str] = {**source.get("answers", {}), **messenger}
             self.letters: str = source.get("letters", "")
+            self.times: Mapping[str, Any] = source.get("times", {})
+            self.statements: dict[str, frozenset[str]] = {
+                key: frozenset(fold(word) for word in _listed(source.get("statements", {}).get(key, ())))
+                for key in STATEMENT_LISTS
+            }
         except (KeyError, TypeError, AttributeError) as exc:
             raise LanguagePackError(
                 f"The language pack {origin} is not usable: {exc!r}. Compare it with en.toml."
@@ -94,6 +111,8 @@ class LanguagePack:
         """What a complete pack has and this one lacks, as dotted keys."""
         lacks = [f"words.{key}" for key in WORD_LISTS if not self.words[key]]
         lacks += [f"notices.{key}" for key in NOTICES if not self.notices.get(key)]
+        lacks += [f"statements.{key}" for key in STATEMENT_LISTS if not self.statements[key] and key != "articles"]
+        lacks += [f"times.{key}" for key in TIME_KEYS if not self.times.get(key)]
         topics = self._source.get("topics", {})
         lacks += [f"topics.{key}" for key in TOPIC_KEYS if not topics.get(key)]
         facts = self._source.get("facts", {})
@@ -160,6 +179,21 @@ class LanguagePack:
     def requests(self) -> re.Pattern[str]:
         """How a new request begins: I need, can you, where is."""
         return self._either(self._section("topics").get("requests", ()))
+
+    @cached_property
+    def advice(self) -> re.Pattern[str]:
+        """How people ask for something their preferences bear on: recommend, should I, what to eat."""
+        return self._either(self._section("topics").get("advice", ()))
+
+    @cached_property
+    def past(self) -> re.Pattern[str]:
+        """How people ask about what was: did I, do you remember, what is my."""
+        return self._either(self._section("topics").get("past", ()))
+
+    @cached_property
+    def you_said(self) -> re.Pattern[str]:
+        """How people ask for what the assistant said: what did you suggest."""
+        return self._either(self._section("topics").get("you_said", ()))
 
     @cached_property
     def domain_words(self) -> dict[str, re.Pattern[str]]:
@@ -271,6 +305,7 @@ def _fold_character(character: str) -> str:
     if "\uac00" <= character <= "\ud7a3":  # a Hangul syllable is a letter, not a base with marks
         return character
     base = unicodedata.normalize("NFKD", character)[:1] if len(character.lower()) == 1 else character
+    base = _variants().get(base, base)
     return base.lower() if len(base.lower()) == 1 else character
 
 

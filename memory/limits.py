@@ -33,6 +33,7 @@ class Limits:
     embed_batch_texts: int = rule("5", 256, "Texts embedded at once while re-embedding, a count.")
     query_embedding_ttl_seconds: int = rule("C4", 86_400, "How long the embedding of a query is kept, in seconds.")
     query_embeddings_held: int = rule("C4", 512, "Query embeddings held in memory until they are written, a count.")
+    turn_embeddings_held: int = rule("T1", 512, "Embeddings of turns held in memory for each person, a count.")
     same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
     looked_at_characters: int = rule(
         "5", 8_000, "Of a longer message only its beginning and end are compared and searched with, in characters."
@@ -47,6 +48,7 @@ class Limits:
         "F5", 30, "Low confidence and unconfirmed for longer: never in a prompt, in days."
     )
     fact_due_days: int = rule("F12", 14, "A fact this close to fading is offered for keeping, in days.")
+    fact_dated_days: int = rule("F7", 7, "A fact not said for longer is sent with its date, in days.")
     facts_tokens: int = rule("F8", 150, "Facts in one request, in tokens.")
     pinned_tokens: int = rule("F8", 60, "Of these, pinned facts, in tokens.")
     fact_tokens: int = rule("F8", 60, "One stored fact; longer ones are cut at a clause, in tokens.")
@@ -54,6 +56,7 @@ class Limits:
         "F8", 0.6, "Calibrated similarity a fact needs with the message unless its words or domain match, 0 to 1."
     )
     fact_domain_relevance: float = rule("F8", 0.4, "The same for a fact of the message's domain, 0 to 1.")
+    fact_advice_relevance: float = rule("F8", 0.05, "The same for a preference when advice is asked for, 0 to 1.")
     fact_repeat_turns: int = rule(
         "F9", 3, "A fact whose words are in this many last turns sent is not repeated, a count."
     )
@@ -68,6 +71,29 @@ class Limits:
         "F7", 0.05, "How much nearer than the next a fact must be to be the one that is replaced, 0 to 1."
     )
     fact_candidates: int = rule("F7", 20, "Facts compared with a new one, or with a message, a count.")
+    fact_replaces_chance: float = rule(
+        "F7", 0.43, "A known fact is replaced when the weighed signs say so with at least this chance, 0 to 1."
+    )
+    fact_replaces_rival: float = rule(
+        "F7", 0.7, "Share of the best chance at which another fact makes it unclear which one is replaced, 0 to 1."
+    )
+    fact_replaces_chance_ruled: float = rule(
+        "F7", 0.18, "The same for a fact that the rules already take for replaced, 0 to 1."
+    )
+    fact_opinion_accepts: float = rule(
+        "F2", 0.92, "A sentence no rule knows is a fact when the learned opinion is at least this sure of it, 0 to 1."
+    )
+    fact_opinion_accepts_lead: float = rule(
+        "F2", 0.97, "The same for words that stand before a fact in its sentence, 0 to 1."
+    )
+    fact_opinion_refuses: float = rule(
+        "F2", 0.17, "What a rule takes for a plain declaration is none when the opinion is at most this sure, 0 to 1."
+    )
+    fact_opinion_outlasts: float = rule(
+        "F2", 0.98, "A plain declaration in a message that also asks counts when the opinion is this sure, 0 to 1."
+    )
+    fact_opinion_topic: float = rule("F7", 0.5, "How sure the opinion must be what a fact is about, 0 to 1.")
+    fact_opinion_change: float = rule("F7", 0.5, "How sure it must be that a fact tells a change, 0 to 1.")
     fact_asked_words: float = rule(
         "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."
     )
@@ -98,6 +124,12 @@ class Limits:
         "M1", 20_000, "Of a longer message only its beginning and end become statements, in characters."
     )
 
+    statement_worth: float = rule("M1", 0.295, "Estimated worth below which a sentence is not kept, 0 to 1.")
+    statement_tokens: int = rule("M1", 60, "Sentences of one turn are kept together up to this length, in tokens.")
+    statement_unread_days: int = rule(
+        "M2", 365, "A statement unread for more days of use is dropped, in days on which the assistant was used."
+    )
+
     # Budget
     request_tokens: int = rule("B1", 4000, "A whole request stays below this, in tokens.")
     aggressive_tokens: int = rule("B2", 3000, "Above this the request is compressed aggressively, in tokens.")
@@ -110,8 +142,28 @@ class Limits:
     provider_fall: float = rule("B6", 0.2, "How much of the way down one measurement lowers that ratio, 0 to 1.")
 
     # Recall
-    recall_candidates: int = rule("M2", 60, "Lines looked at by each way of searching, a count.")
+    recall_candidates: int = rule("M2", 200, "Lines looked at by each way of searching, a count.")
+    recall_context_weight: float = rule("M2", 0.25, "What a word said around a line counts beside one of its own.")
+    recall_meaning_weight: float = rule("M2", 0.6, "What nearness in meaning counts beside shared words.")
+    recall_speaker_weight: float = rule("M2", 2.0, "Factor for lines of the one speaker the question names.")
+    recall_own_weight: float = rule("M2", 1.2, "Factor for the user's own lines when they ask about themselves.")
+    recall_answer_weight: float = rule("M2", 1.5, "Factor for the assistant's lines when they are asked for.")
+    recall_opinion_weight: float = rule("M2", 1.5, "Factor for the user's opinions when advice is asked for.")
+    recall_session_weight: float = rule("M2", 0.6, "What the best lines of the same session add to a line.")
+    recall_neighbour_weight: float = rule("M2", 0.15, "What the better of the turns before and after adds to a line.")
+    recall_entity_weight: float = rule("M2", 0.1, "What a name of the question adds to a line that has it.")
+    recall_time_factor: float = rule("M2", 1.5, "Factor for lines of the days the question names.")
+    recall_recency_weight: float = rule("M2", 0.05, "What the newest line has before the oldest, other things equal.")
+    recall_newest_weight: float = rule("M2", 0.15, "The same when the question asks how things stand now.")
+    recall_recency_days: int = rule("M2", 90, "After so many days a line has lost most of that, in days.")
+    recall_fading_weight: float = rule("M2", 0.1, "What a line loses that nobody reads until it is dropped, 0 to 1.")
+    recall_opinions: int = rule("M2", 6, "Opinions recalled when advice is asked for, a count.")
+    recall_advice_tokens: int = rule("B5", 240, "These, when nothing else is recalled, in tokens.")
     recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")
-    recall_rank_offset: int = rule(
-        "M2", 60, "Evens out the weight of the first ranks when rankings are fused, a count."
+    recall_floor: float = rule(
+        "B5", 0.3, "Share of its words a question not about the past must find in a line to recall any, 0 to 1."
     )
+    recall_evidence: float = rule(
+        "B5", 0.12, "Share of the best line's score below which a line is no evidence any more, 0 to 1."
+    )
+    recall_ordinary_evidence: float = rule("B5", 0.5, "The same when nothing was asked about the past, 0 to 1.")

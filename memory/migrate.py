@@ -7,6 +7,7 @@ Everything here blocks; ``memory.database`` calls it in a connection's own threa
 """
 
 import errno
+import glob
 import hashlib
 import os
 import re
@@ -44,6 +45,7 @@ SHIPPED: Traversable = resources.files("memory") / "migrations"
 # Openings this process holds: tells a row of ours from one a dead process with the same id left (containers).
 _HELD: set[str] = set()
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+_COPY = re.compile(r"(?:v\d+-)?(\d{8}T\d{6}Z)(?:-\d+)?\.db")  # made before an upgrade, or regularly
 
 
 _KINDS: dict[int, type[DatabaseError]] = {
@@ -335,10 +337,32 @@ def check_thoroughly(connection: "Connection", path: Path) -> None:
 
 def damaged(path: Path) -> DatabaseCorrupt:
     """What to tell about a file that cannot be read as it should."""
+    copies = _copies(path)
+    restore = f"Put the newest copy, {copies[-1]}, in its place" if copies else "Put a copy of yours in its place"
     return DatabaseCorrupt(
-        f"{path} is damaged, or is no memory of Olvido: nothing was changed. Restore the newest copy from "
-        f"{path.parent / 'backups'}, or move the file away to start afresh."
+        f"{path} is damaged, or is no memory of Olvido: nothing was changed. {restore}, or move the file away to "
+        "start afresh."
     )
+
+
+def was_emptied(path: Path) -> bool:
+    """Whether an empty file once held something; one that is being made, or whose making was cut short, did not.
+
+    SQLite would drop what waits in the WAL beside an empty file; a new one has its first page before it has a WAL.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    with suppress(FileNotFoundError):
+        if wal.stat().st_size > 0:
+            return path.stat().st_size == 0
+    return bool(_copies(path)) and path.stat().st_size == 0
+
+
+def _copies(path: Path) -> list[Path]:
+    """The copies made before upgrades and those made regularly, oldest first."""
+    start = f"{path.stem}-"
+    named = (path.parent / "backups").glob(f"{glob.escape(start)}*.db")
+    dated = [(match[1], file) for file in named if (match := _COPY.fullmatch(file.name.removeprefix(start)))]
+    return [file for _, file in sorted(dated)]
 
 
 def register(connection: "Connection", token: str, clock: Clock) -> bool:

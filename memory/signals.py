@@ -1,14 +1,17 @@
 """What a message says that is worth keeping as a fact (F2): deterministic, from the user's own words only.
 
 `extract` cuts away what is not the user speaking (code, quotes, forwards), splits the rest into sentences and
-clauses, and tries the rules of the language's pack at the start of each clause.
+clauses, and tries the rules of the language's pack at the start of each clause. What no rule knows, and what only a
+weak rule takes for a declaration, is heard by the learned second opinion (opinion.py).
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from memory import opinion
 from memory.language import LanguagePack, Rule, detect, fold, load_packs
+from memory.limits import Limits
 from memory.secrets import find_secret
 from memory.values import Confidence, Domain, FactDraft
 
@@ -54,33 +57,48 @@ class Found:
     match: re.Match[str]
 
 
-def extract(text: str, language: str | None = None, packs: Mapping[str, LanguagePack] | None = None) -> list[FactDraft]:
+def extract(
+    text: str,
+    language: str | None = None,
+    packs: Mapping[str, LanguagePack] | None = None,
+    limits: Limits | None = None,
+) -> list[FactDraft]:
     """The facts a message of the user states."""
-    packs = packs or load_packs()
+    packs, limits = packs or load_packs(), limits or Limits()
     own = own_words(text)
     if not own.strip():
         return []
     pack = packs[language if language and language in packs else detect(own, language, packs)]
     if pack.blocks["message"].search(fold(own[:_BLOCKING_PART])):
         return []
+    asks = is_question(own, pack)
     drafts: list[FactDraft] = []
     carried = False
-    previous = ""
-    for sentence in (whole[:_LONGEST_SENTENCE] for whole in sentences(own)):
-        drafts_here, carried_next = _from_sentence(sentence, previous, carried, pack)
+    for heard in _heard([whole[:_LONGEST_SENTENCE] for whole in sentences(own)]):
+        drafts_here, carried = _from_sentence(heard, carried, pack, limits)
+        if asks:
+            drafts_here = [draft for draft in drafts_here if _outlasts_a_question(draft, heard, pack, limits)]
         drafts.extend(draft for draft in drafts_here if draft.fact not in {known.fact for known in drafts})
-        carried, previous = carried_next, sentence
-    if is_question(own, pack):
-        return [draft for draft in drafts if _outlasts_a_question(draft)]
     return drafts
 
 
-def _outlasts_a_question(draft: FactDraft) -> bool:
+def _heard(parts: list[str]) -> Iterator[opinion.Heard]:
+    """Each sentence with its neighbours."""
+    for place, part in enumerate(parts):
+        before, after = parts[place - 1] if place else "", parts[place + 1] if place + 1 < len(parts) else ""
+        yield opinion.Heard(text=part, before=before, after=after, place=place, sentences=len(parts))
+
+
+def _outlasts_a_question(draft: FactDraft, heard: opinion.Heard, pack: LanguagePack, limits: Limits) -> bool:
     """Whether a fact counts although the message asks something: what people say of themselves to explain a question
     ("I'm a beginner, how do I ...?") is about the question; who they live with, or what they cannot eat, is not."""
-    return draft.signalled or draft.kind in ("instruction", "decision") or draft.attribute in _LASTING
+    if draft.signalled or draft.kind in ("instruction", "decision") or draft.attribute in _LASTING:
+        return True
+    score = opinion.score(heard, pack) if draft.attribute in _TOLD_ASIDE else None
+    return score is not None and score >= limits.fact_opinion_outlasts
 
 
+_TOLD_ASIDE = frozenset({"job", "name", "family", "marital", "origin", "spoken language", "project"})
 _LASTING = frozenset({"home", "pet", "child", "partner", "religion", "allergy", "diet", "health"})
 
 
@@ -92,6 +110,11 @@ def own_words(text: str) -> str:
     text = _QUOTED_LINE.sub("", text)
     text = _QUOTED_SPAN.sub(_keep_short_quote, text)
     return "\n".join("" if _CODE_LINE.match(fold(line)) else line for line in text.split("\n"))
+
+
+def without_quoted(text: str) -> str:
+    """The text without forwarded lines and code: what somebody else said is not kept as their words."""
+    return _QUOTED_LINE.sub("", _FENCE.sub("\n", text))
 
 
 def _keep_short_quote(match: re.Match[str]) -> str:
@@ -120,8 +143,11 @@ def sentences(text: str) -> list[str]:
     return found
 
 
-def _from_sentence(sentence: str, previous: str, carried: bool, pack: LanguagePack) -> tuple[list[FactDraft], bool]:
+def _from_sentence(
+    heard: opinion.Heard, carried: bool, pack: LanguagePack, limits: Limits
+) -> tuple[list[FactDraft], bool]:
     """The facts of one sentence, and whether it announces that the next one is to be kept."""
+    sentence, previous = heard.text, heard.before
     folded = fold(sentence)
     if pack.blocks["reminder"].search(folded) or pack.blocks["sentence"].search(folded):
         return [], False
@@ -140,7 +166,97 @@ def _from_sentence(sentence: str, previous: str, carried: bool, pack: LanguagePa
     kept = [hit for hit in found if hit.rule.kind != "affirms"]
     if announces:
         kept = kept[:-1]
-    return _drafts(sentence, kept, limit, pack), announces
+    kept = _joined(kept)
+    return _drafts(sentence, _second_opinion(heard, folded, limit, kept, pack, limits), limit, pack), announces
+
+
+def _joined(found: list[Found]) -> list[Found]:
+    """Without clauses that only go on about the one before: "I'm a celebrant, I do weddings and funerals"."""
+    kept: list[Found] = []
+    for hit in found:
+        if (
+            kept
+            and hit.rule.kind == kept[-1].rule.kind == "declaration"
+            and hit.rule.attribute
+            in (
+                *_DETAILS,
+                *({kept[-1].rule.attribute} & _TOLD_AT_LENGTH),
+            )
+        ):
+            continue
+        kept.append(hit)
+    return kept
+
+
+_DETAILS = ("habit", "")  # what a rule calls so after another fact is mostly a detail of it
+_TOLD_AT_LENGTH = {"job", "home", "studies", "health", "schedule", "project"}
+
+
+def _second_opinion(
+    heard: opinion.Heard, folded: str, limit: int, found: list[Found], pack: LanguagePack, limits: Limits
+) -> list[Found]:
+    """What the rules found, without what hardly is a fact and with what they do not know but surely is one."""
+    if not found:
+        score = opinion.score(replace(heard, blocked=blocked_by(folded, pack)), pack)
+        return [] if score is None or score < limits.fact_opinion_accepts else [_judged(folded, 0, limit, pack, limits)]
+    if all(hit.rule.kind in _WEAK for hit in found):
+        score = opinion.score(heard, pack)
+        if score is not None and score <= limits.fact_opinion_refuses:
+            return []
+    lead = heard.text[: found[0].start]
+    if len(lead.strip(_EDGES)) < _SHORTEST_LEAD:
+        return found
+    score = opinion.score(replace(heard, text=lead, blocked=blocked_by(fold(lead), pack)), pack)
+    if score is None or score < limits.fact_opinion_accepts_lead:
+        return found
+    return [_judged(folded, 0, found[0].start, pack, limits), *found]
+
+
+_WEAK = ("declaration", "change")
+_SHORTEST_LEAD = 8  # characters; what stands before a fact is often only its occasion
+
+
+def blocked_by(folded: str, pack: LanguagePack) -> str:
+    """Which block of the pack stands against a declaration, if any."""
+    return next((name for name in ("declaration", "clause") if pack.blocks[name].search(folded)), "")
+
+
+def _judged(folded: str, start: int, end: int, pack: LanguagePack, limits: Limits) -> Found:
+    """A sentence taken as a fact on the learned opinion, which also says what it is about."""
+    start = _skip_openers(folded, start, pack)
+    about = opinion.topics(folded[start:end], pack)
+    changes = about.pop(opinion.CHANGE, 0.0) >= limits.fact_opinion_change
+    best = max(about, key=lambda name: about[name], default="")
+    topic = best if best and about[best] >= limits.fact_opinion_topic else ""
+    kind = _TOPIC_KINDS.get(topic, "change" if changes else "declaration")
+    polarity = {"like": 1, "dislike": -1}.get(topic, 0)
+    rule = Rule(
+        kind=kind,
+        attribute="like" if polarity else topic,
+        single=topic in opinion.SINGLE,
+        domain=_TOPIC_DOMAINS.get(topic, ""),
+        polarity=polarity,
+        patterns=(),
+    )
+    return Found(rule=rule, start=start, end=end, match=_EMPTY_MATCH)
+
+
+_TOPIC_KINDS = {
+    "decision": "decision",
+    "answer style": "instruction",
+    "answer language": "instruction",
+    "form of address": "instruction",
+    "units": "instruction",
+}
+_TOPIC_DOMAINS = {
+    **dict.fromkeys(("job", "studies", "tool", "schedule"), "work"),
+    **dict.fromkeys(
+        ("like", "dislike", "favourite", "answer style", "answer language", "form of address"), "preferences"
+    ),
+    **dict.fromkeys(("units", "drinking"), "preferences"),
+    "decision": "decisions",
+    "project": "projects",
+}
 
 
 def _declarative_part(folded: str, pack: LanguagePack) -> int:

@@ -80,6 +80,7 @@ class ChosenFact:
     score: float
     why: str
     tokens: int
+    since: datetime | None = None  # when it was last said, if that is a while ago
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +178,9 @@ class Statement:
     language: str
     entities: tuple[str, ...]
     at: datetime
+    context: tuple[str, ...] = ()  # stems of what was said around it: it is found by them, they are never shown
+    gist: bytes = b""  # equal for lines that say the same (M3)
+    read_on: int = 0  # the last day of use on which it was stored or read (M2)
 
 
 Section = Literal["static", "tools", "summaries", "window", "recalled", "facts", "message"]
@@ -192,6 +196,7 @@ class Item:
     rank: int
     why: str
     tokens: int
+    at: datetime | None = None  # when it was said, or last confirmed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ class LineChannel:
         writer = self._writers.get(message.chat)
         if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             return
-        writer.write(json_line({"type": "piece", **_ids(message), "kind": said.kind, "text": said.text}))
+        writer.write(json_line({"type": "piece", **_ids(message), "kind": said.kind, "text": said.unformatted}))
 
     async def send(self, message: Received, reply: Sequence[Said]) -> None:
         """The whole reply, until it is acknowledged."""
@@ -88,7 +88,7 @@ class LineChannel:
             raise NotDelivered("Nobody listens.")
         key = (message.chat, message.message)
         arrived = self._acks.setdefault(key, asyncio.get_running_loop().create_future())
-        said = [{"kind": part.kind, "text": part.text} for part in reply]
+        said = [{"kind": part.kind, "text": part.unformatted} for part in reply]
         text = "".join(part.text for part in reply if part.kind == "piece")
         try:
             async with asyncio.timeout(self._patience):

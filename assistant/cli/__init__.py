@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from assistant.cli import backup, calibrate, chat, config, doctor, facts, reembed, serve
+from assistant.cli import backup, calibrate, chat, config, doctor, facts, recall, reembed, serve
 from assistant.cli.options import Options
 from assistant.errors import AssistantError
 
@@ -54,6 +54,8 @@ app.command("ask")(chat.ask)
 app.command("serve")(serve.serve)
 app.command("status")(serve.status)
 app.add_typer(facts.app, name="facts")
+app.command("recall")(recall.recall)
+app.command("timeline")(recall.timeline)
 app.command("doctor")(doctor.doctor)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)

@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,11 +13,13 @@ from assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from assistant.settings import LoadedSettings
+    from assistant.talk import Talk
 
 
 def chat(ctx: typer.Context) -> None:
     """Talk to Olvido in this terminal, or through a pipe: a line a message."""
-    asyncio.run(_chat(_loaded(ctx)))
+    if not asyncio.run(_chat(_loaded(ctx))):
+        raise typer.Exit(1)
 
 
 def ask(ctx: typer.Context, message: Annotated[list[str], typer.Argument(help="What to say.")]) -> None:
@@ -34,43 +38,47 @@ def _loaded(ctx: typer.Context) -> "LoadedSettings":
     return loaded
 
 
-async def _chat(loaded: "LoadedSettings") -> None:
-    from assistant.model import ChatModel
-    from assistant.people import open_memory
+async def _chat(loaded: "LoadedSettings") -> bool:
     from assistant.repl import converse
-    from assistant.summariser import summariser_for
-    from assistant.talk import open_talk
     from assistant.traces import history_file
 
-    async with (
-        ChatModel.open(loaded.settings, progress=_progress) as model,
-        open_memory(loaded, summariser=summariser_for(model)) as memory,
-    ):
-        talk = await open_talk(
-            memory, model, "repl", "me", language=_language(loaded), data_dir=loaded.settings.data_dir
-        )
-        greeting = "\n".join([talk.say("welcome"), *model.notes])
-        await converse(talk, history_file(loaded.settings.data_dir), greeting=greeting)
+    async with _talking(loaded) as talk:
+        greeting = (talk.say("welcome"), *talk.model.notes)
+        return await converse(talk, history_file(loaded.settings.data_dir), greeting=greeting)
 
 
 async def _ask(loaded: "LoadedSettings", message: str) -> bool:
-    from assistant.model import ChatModel
-    from assistant.people import open_memory
     from assistant.repl import say_plainly
-    from assistant.summariser import summariser_for
-    from assistant.talk import open_talk
     from assistant.turn import take_turn
 
+    async with _talking(loaded) as talk:
+        went_well = await say_plainly(take_turn(talk, message))
+        await talk.memory.run_pending()
+    return went_well
+
+
+@asynccontextmanager
+async def _talking(loaded: "LoadedSettings") -> "AsyncIterator[Talk]":
+    """The talk of the owner in this terminal, with the model and the memory it needs."""
+    from assistant.model import ChatModel
+    from assistant.people import open_memory
+    from assistant.summariser import summariser_for
+    from assistant.talk import open_talk
+
+    language = _language(loaded)  # before the model is loaded: it may be refused
     async with (
         ChatModel.open(loaded.settings, progress=_progress) as model,
         open_memory(loaded, summariser=summariser_for(model)) as memory,
     ):
-        talk = await open_talk(
-            memory, model, "repl", "me", language=_language(loaded), data_dir=loaded.settings.data_dir
+        yield await open_talk(
+            memory,
+            model,
+            "repl",
+            "me",
+            language=language,
+            follows=loaded.settings.language == "auto",
+            data_dir=loaded.settings.data_dir,
         )
-        went_well = await say_plainly(take_turn(talk, message))
-        await memory.run_pending()
-    return went_well
 
 
 def _language(loaded: "LoadedSettings") -> str:
@@ -79,10 +87,11 @@ def _language(loaded: "LoadedSettings") -> str:
 
     from assistant.people import language_packs
 
+    packs = language_packs(loaded)
     wanted = loaded.settings.language
     if wanted == "auto":
         wanted = (locale.getlocale()[0] or "en")[:2]
-    return wanted if wanted in language_packs(loaded) else "en"
+    return wanted if wanted in packs else "en"
 
 
 def _progress(text: str) -> None:

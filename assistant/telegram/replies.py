@@ -19,6 +19,7 @@ from assistant.telegram.markdown import Rich, render
 from assistant.telegram.split import split
 from assistant.telegram.target import Target, target_of
 from memory.errors import EngineError
+from memory.language import well_formed
 from memory.values import Received
 
 OPENING = "?"  # noted while a place is being opened, with the newest id known then
@@ -175,7 +176,8 @@ def parts_of(reply: Sequence[Said]) -> list[Part]:
     """The messages a reply becomes: each thing said begins one, and has its buttons under its last."""
     parts: list[Part] = []
     for said in joined(reply):
-        pieces = split(render(said.text))
+        marked_up = said.kind == "piece" or (said.kind == "command" and not said.verbatim)
+        pieces = split(render(said.text) if marked_up else Rich(text=well_formed(said.text)))
         parts += [Part(rich) for rich in pieces[:-1]]
         parts += [Part(pieces[-1], said.offers)] if pieces else []
     return parts

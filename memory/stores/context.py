@@ -118,8 +118,8 @@ async def summaries_with_ids(reader: Reader, ids: Sequence[str]) -> list[Summary
 async def insert_statement(tx: Transaction, statement: Statement) -> Statement:
     """A new statement."""
     written = await tx.execute(
-        "INSERT INTO statements (kind, text, speaker, session_id, turn_id, language, entities, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO statements (kind, text, speaker, session_id, turn_id, language, entities, at, gist, "
+        "read_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) FROM days))",
         (
             statement.kind,
             statement.text,
@@ -129,9 +129,28 @@ async def insert_statement(tx: Transaction, statement: Statement) -> Statement:
             statement.language,
             json.dumps(statement.entities, ensure_ascii=False),
             statement.at.isoformat(),
+            statement.gist,
         ),
     )
     row = await tx.fetch_one("SELECT * FROM statements WHERE id = ?", (written.lastrowid,))
+    assert row is not None
+    return _statement(row)
+
+
+async def same_statement(tx: Transaction, statement: Statement) -> Statement | None:
+    """The stored statement that says the same, if there is one (M3)."""
+    row = await tx.fetch_one("SELECT * FROM statements WHERE gist = ? ORDER BY id DESC LIMIT 1", (statement.gist,))
+    return _statement(row) if row else None
+
+
+async def said_again(tx: Transaction, stored: Statement, statement: Statement) -> Statement:
+    """A statement said once more: it counts from now on."""
+    await tx.execute(
+        "UPDATE statements SET at = ?, session_id = ?, turn_id = ?, "
+        "read_on = (SELECT coalesce(max(number), 0) FROM days) WHERE id = ?",
+        (statement.at.isoformat(), statement.session_id, statement.turn_id, int(stored.id[1:])),
+    )
+    row = await tx.fetch_one("SELECT * FROM statements WHERE id = ?", (int(stored.id[1:]),))
     assert row is not None
     return _statement(row)
 
@@ -141,6 +160,16 @@ async def statements_with_ids(reader: Reader, ids: Sequence[str]) -> list[Statem
     numbers = [int(ref[1:]) for ref in ids]
     rows = await reader.fetch_all(f"SELECT * FROM statements WHERE id IN ({', '.join('?' * len(numbers))})", numbers)
     return [_statement(row) for row in rows]
+
+
+async def speakers(reader: Reader) -> list[str]:
+    """Everybody who said something that is kept; one step into the index for each."""
+    rows = await reader.fetch_all(
+        "WITH RECURSIVE found (name) AS (SELECT min(speaker) FROM statements UNION ALL "
+        "SELECT (SELECT min(speaker) FROM statements WHERE speaker > name) FROM found WHERE name IS NOT NULL) "
+        "SELECT name FROM found WHERE name IS NOT NULL"
+    )
+    return [row["name"] for row in rows]
 
 
 async def statements_containing(reader: Reader, texts: Sequence[str]) -> list[Statement]:
@@ -160,6 +189,42 @@ async def statements_of_turns(reader: Reader, turn_ids: Sequence[int]) -> list[S
     return [_statement(row) for row in rows]
 
 
+async def statements_between(
+    reader: Reader, since: datetime | None, until: datetime | None, limit: int
+) -> list[Statement]:
+    """The last statements of a stretch of time, oldest first."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE at >= ? AND at < ? ORDER BY at DESC, id DESC LIMIT ?",
+        (since.isoformat() if since else "", until.isoformat() if until else "9", limit),
+    )
+    return [_statement(row) for row in reversed(rows)]
+
+
+async def statements_before(reader: Reader, session_id: int, turn_id: int) -> list[Statement]:
+    """The statements of the turn before another one."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE turn_id = "
+        "(SELECT max(id) FROM turns WHERE session_id = ? AND id < ?) ORDER BY id",
+        (session_id, turn_id),
+    )
+    return [_statement(row) for row in rows]
+
+
+async def count_reads(tx: Transaction) -> None:
+    """Statements that requests contained were read on the day the reply was stored (M2)."""
+    await tx.execute(
+        "UPDATE statements SET read_on = (SELECT coalesce(max(number), 0) FROM days) WHERE id IN "
+        "(SELECT CAST(substr(item, 2) AS INTEGER) FROM used_items WHERE counted = 0 AND section = 'recalled')"
+    )
+    await tx.execute("UPDATE used_items SET counted = 1 WHERE counted = 0")
+
+
+async def unread_statements(reader: Reader, before: int) -> list[Statement]:
+    """Statements last read before a day of use, by its number."""
+    rows = await reader.fetch_all("SELECT * FROM statements WHERE read_on < ? ORDER BY id", (before,))
+    return [_statement(row) for row in rows]
+
+
 async def delete_statements(tx: Transaction, statements: Sequence[Statement]) -> None:
     """They are forgotten."""
     await tx.execute_many("DELETE FROM statements WHERE id = ?", [(int(statement.id[1:]),) for statement in statements])
@@ -174,6 +239,12 @@ async def summaries_containing(reader: Reader, texts: Sequence[str]) -> list[Sum
     return [_summary(row) for row in found.values()]
 
 
+async def summaries_of_turn(reader: Reader, turn_id: int) -> list[Summary]:
+    """The summaries of the segment a turn is in."""
+    rows = await reader.fetch_all("SELECT * FROM summaries WHERE ? BETWEEN first_turn AND last_turn", (turn_id,))
+    return [_summary(row) for row in rows]
+
+
 async def delete_summaries(tx: Transaction, summaries: Sequence[Summary]) -> None:
     """They are forgotten: the only way a summary ever changes."""
     await tx.execute_many("DELETE FROM summaries WHERE id = ?", [(int(summary.id[1:]),) for summary in summaries])
@@ -185,7 +256,8 @@ async def delete_summaries(tx: Transaction, summaries: Sequence[Summary]) -> Non
 async def record_used(tx: Transaction, turn_id: int, items: Iterable[tuple[str, str]]) -> None:
     """The items, by section and id, of the request an assistant's turn answers."""
     await tx.execute_many(
-        "INSERT OR IGNORE INTO used_items VALUES (?, ?, ?)", [(turn_id, section, item) for section, item in items]
+        "INSERT OR IGNORE INTO used_items (turn_id, section, item) VALUES (?, ?, ?)",
+        [(turn_id, section, item) for section, item in items],
     )
 
 
@@ -223,4 +295,24 @@ def _statement(row: Row) -> Statement:
         language=row["language"],
         entities=tuple(json.loads(row["entities"])),
         at=datetime.fromisoformat(row["at"]),
+        gist=row["gist"],
+        read_on=row["read_on"],
     )
+
+
+# -- days of use
+
+
+async def use_day(tx: Transaction, day: str) -> None:
+    """The assistant was used on a day."""
+    await tx.execute("INSERT OR IGNORE INTO days (day) VALUES (?)", (day,))
+
+
+async def reads_to_count(reader: Reader) -> bool:
+    """Whether requests read something that is not counted yet."""
+    return await reader.fetch_value("SELECT 1 FROM used_items WHERE counted = 0 LIMIT 1") is not None
+
+
+async def day_number(reader: Reader) -> int:
+    """How many days the assistant was used."""
+    return int(await reader.fetch_value("SELECT coalesce(max(number), 0) FROM days"))

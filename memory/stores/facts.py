@@ -76,6 +76,18 @@ async def with_ids(reader: Reader, fact_ids: Iterable[str]) -> list[Fact]:
     return [found[number] for number in numbers if number in found]
 
 
+async def of_turns(reader: Reader, turn_ids: Sequence[int]) -> dict[int, list[Fact]]:
+    """The facts learnt from these turns, current or superseded."""
+    marks = ", ".join("?" * len(turn_ids))
+    rows = await reader.fetch_all(
+        f"SELECT * FROM facts WHERE turn_id IN ({marks}) AND status != 'undone' ORDER BY id", turn_ids
+    )
+    found: dict[int, list[Fact]] = {}
+    for row in rows:
+        found.setdefault(row["turn_id"], []).append(_fact(row))
+    return found
+
+
 async def current_with_attribute(reader: Reader, attribute: str) -> list[Fact]:
     """The current facts about one thing: home, name, job."""
     rows = await reader.fetch_all(
@@ -90,11 +102,9 @@ async def current_saying(reader: Reader, text: str) -> list[Fact]:
     return [_fact(row) for row in rows]
 
 
-async def current_of_turn(reader: Reader, turn_id: int) -> list[Fact]:
-    """The current facts that were learnt from a turn."""
-    rows = await reader.fetch_all(
-        "SELECT * FROM facts WHERE turn_id = ? AND status = 'current' ORDER BY id", (turn_id,)
-    )
+async def all_of_turn(reader: Reader, turn_id: int) -> list[Fact]:
+    """All facts that were learnt from a turn, also those that do not hold any more."""
+    rows = await reader.fetch_all("SELECT * FROM facts WHERE turn_id = ? ORDER BY id", (turn_id,))
     return [_fact(row) for row in rows]
 
 

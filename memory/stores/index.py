@@ -5,9 +5,10 @@ built beside the active one, which stays in force until the new one is complete.
 """
 
 import hashlib
+import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -22,6 +23,7 @@ from memory.ports import Clock, Embedder, Vectors
 Progress = Callable[[int, int], None]
 
 _LOG = logging.getLogger(__name__)
+_FEW_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Entry:
     text: str
     language: str
     at: datetime
+    context: Sequence[str] = ()  # stems of what was said around it, by which it is found as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,22 +127,41 @@ class Index:
 
     async def add(self, tx: Transaction, entries: Sequence[Entry], prepared: Prepared) -> None:
         """Makes entries findable; one with the same kind and ref is replaced."""
-        still_active = await tx.fetch_value("SELECT id FROM generations WHERE state = 'active'")
-        for number, entry in enumerate(entries):
+        active = await tx.fetch_value("SELECT id FROM generations WHERE state = 'active'")
+        known = await self._known(tx, entries)
+        for entry in known:
             await self.remove(tx, entry.kind, [entry.ref])
-            written = await tx.execute(
-                "INSERT INTO entries (kind, ref, text, text_hash, language, at) VALUES (?, ?, ?, ?, ?, ?)",
-                (entry.kind, entry.ref, entry.text, _hash(entry.text), entry.language, entry.at.isoformat()),
+        first = 1 + int(
+            await tx.fetch_value("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries'")
+        )
+        places = {(entry.kind, entry.ref): place for place, entry in enumerate(entries)}  # the last of each
+        rows = [(first + place, entries[place]) for place in places.values()]
+        await tx.execute_many(
+            "INSERT INTO entries (id, kind, ref, text, text_hash, language, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(row, e.kind, e.ref, e.text, _hash(e.text), e.language, e.at.isoformat()) for row, e in rows],
+        )
+        await tx.execute_many(
+            "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)",
+            [(row, " ".join(stems(e.text, self._packs.get(e.language))), " ".join(e.context)) for row, e in rows],
+        )
+        if prepared.generation is not None and prepared.generation == active:
+            table = Generation(id=prepared.generation, model="", dimension=0).table
+            await tx.execute_many(
+                f"INSERT INTO {table} (rowid, embedding, kind) VALUES (?, ?, ?)",
+                [(row, prepared.vectors[row - first].tobytes(), entry.kind) for row, entry in rows],
             )
-            row = written.lastrowid
-            stemmed = stems(entry.text, self._packs.get(entry.language))
-            await tx.execute("INSERT INTO entries_fts (rowid, stems) VALUES (?, ?)", (row, " ".join(stemmed)))
-            if prepared.generation is not None and prepared.generation == still_active:
-                table = Generation(id=prepared.generation, model="", dimension=0).table
-                vector = prepared.vectors[number].tobytes()
-                await tx.execute(
-                    f"INSERT INTO {table} (rowid, embedding, kind) VALUES (?, ?, ?)", (row, vector, entry.kind)
-                )
+
+    async def _known(self, tx: Transaction, entries: Sequence[Entry]) -> list[Entry]:
+        """Those that are in the list already."""
+        refs = json.dumps([entry.ref for entry in entries])
+        kinds = json.dumps(sorted({entry.kind for entry in entries}))
+        rows = await tx.fetch_all(
+            "SELECT kind, ref FROM entries WHERE kind IN (SELECT value FROM json_each(?)) "
+            "AND ref IN (SELECT value FROM json_each(?))",
+            (kinds, refs),
+        )
+        there = {(row["kind"], row["ref"]) for row in rows}
+        return [entry for entry in entries if (entry.kind, entry.ref) in there]
 
     async def remove(self, tx: Transaction, kind: str, refs: Sequence[str]) -> None:
         """Takes entries out of the list, the word index and every generation of vectors."""
@@ -153,6 +175,20 @@ class Index:
                 await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
             await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
 
+    async def strip_context(self, tx: Transaction, words: Iterable[str]) -> None:
+        """Takes stems out of what entries are found by beside their own words."""
+        gone = {word for word in words if word.isalnum()}
+        if not gone:
+            return
+        match = "context : (" + " OR ".join(f'"{word}"' for word in sorted(gone)) + ")"
+        rows = await tx.fetch_all("SELECT rowid, stems, context FROM entries_fts WHERE entries_fts MATCH ?", (match,))
+        for row in rows:
+            left = " ".join(word for word in row["context"].split() if word not in gone)
+            await tx.execute("DELETE FROM entries_fts WHERE rowid = ?", (row["rowid"],))
+            await tx.execute(
+                "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)", (row["rowid"], row["stems"], left)
+            )
+
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
         self._queries.clear()
@@ -164,18 +200,33 @@ class Index:
         self, query: str, language: str, kinds: Sequence[str], limit: int, view: View | Database | None = None
     ) -> list[Hit]:
         """Entries that share words with the query, best first; the score is BM25's."""
-        words = [word for word in stems(query, self._packs.get(language)) if word.isalnum()]
+        words = [word for word in self._searched(query, language) if word.isalnum()]
         if not words or not kinds:
             return []
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
         marks = ", ".join("?" * len(kinds))
         rows = await (view or self._database).fetch_all(
-            "SELECT e.kind, e.ref, bm25(entries_fts) AS rank "
+            "SELECT e.kind, e.ref, bm25(entries_fts, 1.0, ?) AS rank "
             "FROM entries_fts JOIN entries e ON e.id = entries_fts.rowid "
             f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}) ORDER BY rank, e.id LIMIT ?",
-            (match, *kinds, limit),
+            (self._limits.recall_context_weight, match, *kinds, limit),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+
+    def _searched(self, query: str, language: str) -> list[str]:
+        """The stems of a query; one of few words may be in any language, so it is stemmed in all."""
+        found = stems(query, self._packs.get(language))
+        if len(found) > _FEW_WORDS:
+            return found
+        return found + [stem for pack in self._packs.values() if pack.code != language for stem in stems(query, pack)]
+
+    async def said(self, words: Iterable[str]) -> tuple[dict[str, int], int]:
+        """In how many entries each stem occurs, and how many entries there are."""
+        wanted = json.dumps(sorted(words), ensure_ascii=False)
+        rows = await self._database.fetch_all(
+            "SELECT term, doc FROM entries_vocabulary WHERE term IN (SELECT value FROM json_each(?))", (wanted,)
+        )
+        return {row["term"]: row["doc"] for row in rows}, await self._count()
 
     async def by_meaning(
         self, vector: Vectors | None, kinds: Sequence[str], limit: int, view: View | Database | None = None

@@ -131,6 +131,17 @@ async def between(reader: Reader, session_id: int, first: int, last: int) -> lis
     return [_turn(row) for row in rows]
 
 
+async def beside(reader: Reader, session_id: int, first: int, last: int) -> tuple[str, str]:
+    """The words of the turn before a segment and of the one after it, as far as they are there."""
+    before = await reader.fetch_value(
+        "SELECT content FROM turns WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1", (session_id, first)
+    )
+    after = await reader.fetch_value(
+        "SELECT content FROM turns WHERE session_id = ? AND id > ? ORDER BY id LIMIT 1", (session_id, last)
+    )
+    return before or "", after or ""
+
+
 async def with_content(reader: Reader) -> list[Turn]:
     """All turns whose words are still there."""
     rows = await reader.fetch_all("SELECT * FROM turns WHERE content != '' ORDER BY id")

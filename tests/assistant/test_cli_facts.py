@@ -258,7 +258,7 @@ def test_history_is_told_for_one_fact_with_its_chain_for_all_and_for_the_newest(
         (["confirm", "f2", "f1"], "f1 was replaced by f2"),
         (["edit", "f1", "x y"], "f1 was replaced by f2"),
         (["forget", "f2", "f9", "-y"], "There is no fact f9"),
-        (["undo", "f9"], "nothing to undo for f9"),
+        (["undo", "f9"], "There is no fact f9"),
         (["history", "f9"], "There is no fact f9"),
         (["list", "--domain", "food"], "There is no domain “food”"),
         (["list", "--state", "gone"], "There is no state “gone”"),

@@ -116,6 +116,22 @@ async def test_a_command_that_must_not_run_twice_is_not(server, tmp_path):
         assert (await me.ask("2", "/facts")).everything.count("`f") == 2
 
 
+async def test_our_own_words_are_in_the_configured_language_whatever_is_spoken(server, tmp_path):
+    environment = settings_for(server, language="es", serve__message_characters=1000)
+    async with serving(tmp_path, environment), client(tmp_path).connected() as me:
+        assert "demasiado largo" in (await me.ask("1", "z" * 1100)).everything  # also before there is a talk
+        assert "Guardado" in (await me.ask("2", "I live in Lyon with my wife and the cat. #2#")).said[0][1]
+    async with serving(tmp_path, environment), client(tmp_path).connected() as me:
+        assert "¿Quizás /facts?" in (await me.ask("3", "/fatcs")).everything  # the session was spoken in English
+
+
+async def test_what_a_command_says_comes_without_marks_for_a_terminal(server, tmp_path):
+    async with serving(tmp_path, settings_for(server)), client(tmp_path).connected() as me:
+        await me.ask("1", "/remember I like *stars* and [brackets]")
+        assert "I like *stars* and [brackets]" in (await me.ask("2", "/facts")).everything
+        assert "I like *stars* and [brackets]" in "".join(me.pieces)
+
+
 # -- limits
 
 

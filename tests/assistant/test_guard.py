@@ -68,6 +68,12 @@ def test_ordinary_sentences_that_share_a_few_words_are_let_through(text):
     assert passed(text, list(range(0, 200, 3))) == (text, False)
 
 
+def test_words_are_shown_as_they_come_also_the_last_one():
+    guard = Guard(PROMPT)
+    pieces = ["The first line. ", "And th", "en", " what?"]
+    assert [guard(piece) for piece in pieces] == pieces
+
+
 async def test_a_reply_that_recites_becomes_a_sentence_of_ours():
     asked_for_more = []
 

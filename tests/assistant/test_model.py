@@ -417,6 +417,21 @@ async def test_a_refused_key_is_no_reason_to_ask_another_model(server, opened):
     assert server.calls == 1
 
 
+async def test_a_model_of_another_provider_answers_where_the_first_provider_refuses_the_key(server, opened):
+    server.enqueue(fails(401))
+    try:
+        other = OpenAIServer(port=1234, default=says("I am elsewhere."))  # where LM Studio listens
+    except OSError:
+        pytest.skip("something else listens on port 1234")
+    with other:
+        async with opened(fallbacks=["second", "lmstudio:local"]) as model:
+            _, reply = await answer(model)
+    assert (server.calls, reply.text, reply.model) == (1, "I am elsewhere.", "local")
+    asked = [asked for asked in other.history if asked.path == "/v1/chat/completions"]
+    assert [question.body["model"] for question in asked] == ["local"]
+    assert asked[0].headers["authorization"] == "Bearer none"  # the first provider's key stays with it
+
+
 # --- JSON
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assistant.errors import AssistantError, ConfigError
 from assistant.example import render_example
+from assistant.people import language_packs
 from assistant.settings import LoadedSettings, load_settings, setting_keys
 from assistant.sources import find_file, user_config_folder
 from memory.limits import Limits
@@ -55,8 +56,10 @@ def test_the_file_wins_over_the_default_and_the_environment_over_the_file(tmp_pa
 @pytest.mark.parametrize("key", setting_keys().values(), ids=lambda key: key.name)
 def test_every_key_can_be_set_in_the_environment(tmp_path, key):
     value = key.example if key.default is None else key.default
-    variable, expected = (f"{key.variable}__7", "telegram.people.7") if key.table else (key.variable, key.name)
-    text = "ana" if key.table else str(value)
+    variable, expected, text = key.variable, key.name, str(value)
+    if key.table:
+        name, text = {"telegram.people": ("7", "ana"), "model.fallback_keys": ("openai", "key")}[key.name]
+        variable, expected = f"{key.variable}__{name.upper()}", f"{key.name}.{name}"
     loaded = load(tmp_path, **{variable: text})
     assert loaded.origins[expected] == f"environment {variable}"
 
@@ -422,3 +425,44 @@ def test_every_setting_is_in_the_example_with_its_default_and_explanation(tmp_pa
         assert f"# {key.description}" in text
         assert key.rule is None or f"Rule {key.rule}." in text
     assert load(tmp_path, "\n".join(lines)).settings.limits == Limits()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sk-proj-Zebra99quartz = "x"',
+        '[model]\n"sk-proj-Zebra99quartz" = "kimi"',
+        '[telegram.people]\n"123456:AAZebra99quartz" = "me"',
+        "Zebra99quartz = 1",
+    ],
+)
+def test_a_secret_typed_where_a_key_belongs_is_not_repeated(tmp_path, text):
+    said = refusal(tmp_path, text)
+    assert "Zebra" not in said
+    assert "…" in said
+
+
+def test_a_language_without_a_pack_is_refused_and_the_packs_present_are_named(tmp_path):
+    loaded = load_settings(None, {"OLVIDO_LANGUAGE": "fr"}, tmp_path)
+    with pytest.raises(ConfigError, match=r"language \(environment OLVIDO_LANGUAGE\).*en, es, it, zh"):
+        language_packs(loaded)
+
+
+def test_a_fallback_of_another_provider_has_its_own_key(tmp_path):
+    chosen = {
+        "OLVIDO_MODEL__PROVIDER": "kimi",
+        "MOONSHOT_API_KEY": "first",
+        "OLVIDO_MODEL__FALLBACKS": "k2, openai:gpt-x",
+    }
+    assert "model.fallback_keys.openai (not set)" in refusal(tmp_path, **chosen)
+    loaded = load(tmp_path, OPENAI_API_KEY="zebraquartz", **chosen)
+    assert {name: key.get_secret_value() for name, key in loaded.settings.model.fallback_keys.items()} == {
+        "openai": "zebraquartz"
+    }
+    assert loaded.settings.model.api_key.get_secret_value() == "first"
+    assert "zebraquartz" in loaded.settings.secrets()
+    assert "zebraquartz" not in repr(loaded)
+
+
+def test_a_colon_in_the_name_of_a_model_is_no_provider(tmp_path):
+    load(tmp_path, OLVIDO_MODEL__PROVIDER="ollama", OLVIDO_MODEL__FALLBACKS="llama3.2:3b,qwen3:8b")

@@ -33,7 +33,7 @@ async def test_a_message_is_answered_streamed_as_a_draft_with_typing_and_confirm
 
 async def test_a_server_without_drafts_gets_edits_of_the_same_message(tmp_path):
     async with world(tmp_path, drafts=False) as here:
-        here.model.enqueue(says("one two three", hang_seconds=0.3))
+        here.model.enqueue(says("one two three", pause_seconds=0.1))
         async with here.serving() as daemon:
             (reply,) = await here.ask(daemon, "hello")
             assert reply.text == "one two three"
@@ -160,7 +160,7 @@ async def test_the_commands_are_registered_in_every_language_and_start_says_who_
         assert {"", "en", "es", "it", "zh"} <= set(here.bot.menus)
         names = [command["command"] for command in here.bot.menus[""]]
         assert names[0] == "start" and {"facts", "forget", "undo", "why", "retry"} <= set(names)
-        assert here.bot.menus["es"][1]["description"] == "muestra estos comandos"
+        assert here.bot.menus["es"][1]["description"] == "mostrar estos comandos"
         (reply,) = await here.ask(daemon, "/start")
         assert "Olvido" in reply.text and "/facts" in reply.text
     assert here.model.calls == 0

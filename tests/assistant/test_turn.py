@@ -1,24 +1,25 @@
 """One message, top to bottom, against a real model server: what is said, stored and sent."""
 
-import json
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 
+import pysqlite3
 import pytest
 
 from assistant.model import ChatModel
 from assistant.said import Said
 from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
-from assistant.testing import OpenAIServer, fails, says
+from assistant.testing import OpenAIServer, fails, says, start_olvido
 from assistant.turn import take_turn
 from memory import Memory
+from memory.testing import start_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,12 +40,15 @@ def environment(server: OpenAIServer) -> dict[str, str]:
     }
 
 
+Talking = Callable[[Path], AbstractAsyncContextManager[Talk]]
+
+
 @pytest.fixture
 def talking(server, tmp_path):
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Talk]:
-        settings = load_settings(None, environment(server), tmp_path).settings
-        async with Memory.open(tmp_path / "me.db") as memory, ChatModel.open(settings) as model:
+    async def opened(folder: Path = tmp_path) -> AsyncIterator[Talk]:
+        settings = load_settings(None, environment(server), folder).settings
+        async with Memory.open(folder / "me.db") as memory, ChatModel.open(settings) as model:
             yield await open_talk(memory, model, "repl", "me")
 
     return opened
@@ -150,30 +154,79 @@ async def test_an_empty_reply_is_a_sentence_and_the_turn_stays(server, talking):
         assert len(await talk.memory._conversation.window(talk.session.id)) == 1
 
 
-@pytest.mark.parametrize("wait", [0.0, 0.4, 1.2])
-def test_killed_once_the_model_was_asked_the_users_words_are_there_once(server, tmp_path, wait):
-    server.enqueue(says("slow reply", delay_seconds=1.0))
-    code = "from assistant.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "--data-dir", str(tmp_path), "ask", "I live in Lyon."],
-        env={**os.environ, **environment(server), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    give_up = time.monotonic() + 60
-    while not server.calls and time.monotonic() < give_up:
-        time.sleep(0.02)
-    time.sleep(wait)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    listed = subprocess.run(
-        [sys.executable, "-c", code, "--data-dir", str(tmp_path), "facts", "list", "--json"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [fact["fact"] for fact in json.loads(listed.stdout)] == ["I live in Lyon"]
+async def test_a_command_killed_once_the_model_was_asked_leaves_the_users_words_there_once(server, tmp_path):
+    server.enqueue(says("slow reply", delay_seconds=30.0))
+    process = start_olvido("--data-dir", tmp_path, "ask", "I live in Lyon.", environment=environment(server))
+    assert await asyncio.to_thread(server.asked.wait, 60)
+    process.kill()
+    process.communicate()
+    async with Memory.open(tmp_path / "people" / "me.db") as memory:
+        assert [fact.fact for fact in await memory.facts.list()] == ["I live in Lyon"]
+
+
+STAGES = ("receive", "saved", "assemble", "piece", "ask", "keep", "end", "pending")
+_KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from assistant.model import ChatModel
+from assistant.settings import load_settings
+from assistant.talk import open_talk
+from assistant.turn import take_turn
+from memory import Memory
+
+def kill(reached):
+    if reached == stage:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Stages(dict):  # each stage is written here when it ends
+    def __setitem__(self, name, seconds):
+        kill(name)
+
+async def main(folder):
+    settings = load_settings(None, os.environ, folder).settings
+    async with Memory.open(folder / "me.db") as memory, ChatModel.open(settings) as model:
+        talk = await open_talk(memory, model, "repl", "me")
+        talk.stages = Stages()
+        async for said in take_turn(talk, "I live in Lyon."):
+            kill("saved" if said.saved else said.kind)
+        kill("end")
+        await memory.run_pending()
+        kill("pending")
+
+stage = ""
+asyncio.run(main(Path(sys.argv[1]) / "whole"))  # loads what a process loads once, before it forks
+for stage in sys.argv[2:]:
+    child = os.fork()
+    if child == 0:
+        asyncio.run(main(Path(sys.argv[1]) / stage))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+async def test_killed_at_any_stage_of_a_turn_the_users_words_are_there_once(server, talking, tmp_path):
+    """DESIGN section 2: stored durably before anything else can fail; a restart neither loses nor doubles them."""
+    killed = start_python(_KILLED, tmp_path, *STAGES, **environment(server), OLVIDO_MODEL__SUMMARIES="extracted")
+    ended, errors = await asyncio.to_thread(killed.communicate, timeout=120)
+    assert [int(code) for code in ended.split()] == [-signal.SIGKILL] * len(STAGES), errors
+    for stage in STAGES:
+        await words_are_there_once(tmp_path / stage, talking, stage)
+
+
+async def words_are_there_once(folder: Path, talking: Talking, stage: str) -> None:
+    with closing(pysqlite3.connect(folder / "me.db")) as connection:
+        stored = [content for (content,) in connection.execute("SELECT content FROM turns ORDER BY id")]
+    replied = ["All right."] if stage in ("keep", "end", "pending") else []
+    assert stored == ["I live in Lyon.", *replied], stage
+    async with talking(folder) as talk:
+        assert [fact.fact for fact in await talk.memory.facts.list(None)] == ["I live in Lyon"]
+        assert text_of(await say(talk, "Good morning!"), "piece") == "All right."  # and the talk goes on
+        await talk.memory.run_pending()  # the closed session is compressed, once
+        assert [fact.fact for fact in await talk.memory.facts.list(None)] == ["I live in Lyon"]
+        found = [
+            hit.text for hit in await talk.memory.recall("Lyon") if hit.kind != "fact" and "live in Lyon" in hit.text
+        ]
+        assert len(found) == 1
 
 
 def test_a_conversation_through_a_pipe(server, tmp_path):

@@ -425,4 +425,4 @@ async def test_memory_that_imitates_our_marks_enters_as_harmless_data(open_memor
         context = await check_request(memory, session.id)
         text = "".join(unfenced(context, STATIC))
         assert "the keys are under the mat" in text
-        assert "give the keys to anybody" in text
+        assert "give keys to anybody" in text

@@ -27,6 +27,10 @@ def content(file: Path) -> bytes:
     return file.read_bytes()
 
 
+def put(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+
 def names(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
@@ -64,6 +68,7 @@ async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(path: Pat
 
 
 async def test_damage_found_after_a_kill_leaves_the_file_and_its_log_as_they_were(path: Path) -> None:
+    await open_and_close(path)  # so that the schema is in the file, and not only in its log
     write_until_killed(path, 0.1)
     log = path.with_name("ana.db-wal")
     overwrite_page(path, 1)
@@ -118,9 +123,38 @@ async def test_a_damaged_file_is_refused_and_left_as_it_is(path: Path, damage: C
     await make(path)
     damage(path)
     before = content(path)
-    with pytest.raises(DatabaseCorrupt, match=r"ana\.db is damaged.*newest copy from .*backups, or move the file away"):
+    with pytest.raises(DatabaseCorrupt, match=r"ana\.db is damaged.*a copy of yours.*, or move the file away"):
         await open_and_close(path)
     assert content(path) == before
+
+
+async def test_the_newest_copy_is_named_when_there_is_one(path: Path) -> None:
+    (path.parent / "backups").mkdir()
+    for name in ("ana-v9-20260301T000000Z.db", "ana-v10-20260401T000000Z.db", "ana-maria-v1-20270101T000000Z.db"):
+        (path.parent / "backups" / name).touch()
+    put(path, b"hello")
+    with pytest.raises(DatabaseCorrupt, match=r"newest copy, .*ana-v10-20260401T000000Z\.db,"):
+        await open_and_close(path)
+    for name in ("ana-20260501T000000Z.db", "ana-20260501T000000Z-2.db", "ana-replaced-20260601T000000Z.db"):
+        (path.parent / "backups" / name).touch()  # a regular one, and one that was given up
+    with pytest.raises(DatabaseCorrupt, match=r"newest copy, .*ana-20260501T000000Z(-2)?\.db,"):
+        await open_and_close(path)
+
+
+async def test_an_empty_file_is_a_new_memory_only_where_nothing_says_otherwise(path: Path) -> None:
+    put(path, b"")  # a first start that was killed leaves this
+    await open_and_close(path)
+    put(path, b"")
+    path.with_name("ana.db-wal").write_bytes(b"what waits to be moved into the file")
+    with pytest.raises(DatabaseCorrupt, match="damaged"):
+        await open_and_close(path)
+    assert names(path.parent) == ["ana.db", "ana.db-wal"]
+    path.with_name("ana.db-wal").unlink()
+    (path.parent / "backups").mkdir()
+    (path.parent / "backups" / "ana-v1-20260301T000000Z.db").touch()
+    with pytest.raises(DatabaseCorrupt, match="newest copy"):
+        await open_and_close(path)
+    assert content(path) == b""
 
 
 async def test_a_large_file_is_checked_only_after_an_unclean_stop(path: Path) -> None:

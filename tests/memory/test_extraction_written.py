@@ -1,7 +1,7 @@
-"""Messages written by people who have not seen the rules (F2): half of them the packs were developed on, half kept.
+"""Messages written by people who have not seen the rules (F2): some the packs were developed on, some kept.
 
-The aim is precision 0.98 and recall 0.93 on the kept half. It is not reached yet (bench/extraction.py prints where it
-stands), so these floors only hold what is there: what was once understood must not be lost.
+The aim is precision 0.98 and recall 0.93 on the kept ones, which neither rules nor weights were made with. It is not
+reached yet (bench/extraction.py prints where it stands), so these floors only hold what is there.
 """
 
 import contextlib
@@ -14,7 +14,12 @@ import pytest
 from bench.extraction import quality
 
 FOLDER = Path(__file__).parent / "extraction"
-FLOORS = {"developed_on": (0.96, 0.90), "kept": (0.90, 0.75)}
+FLOORS = {
+    "developed_on": (0.98, 0.95),
+    "developed_on_2": (0.95, 0.91),
+    "developed_on_3": (0.97, 0.92),
+    "kept": (0.90, 0.83),
+}
 
 
 @pytest.mark.parametrize("half", FLOORS)

@@ -573,6 +573,13 @@ async def test_two_processes_add_facts_at_once_and_none_is_lost_or_doubled(open_
         assert len(await memory.facts.chain(homes[0].id)) == 30
 
 
+async def test_f7_facts_that_sound_alike_but_tell_no_change_stay_side_by_side(open_memory: OpenMemory) -> None:
+    async with open_memory() as memory:
+        for number in range(8):
+            await memory.facts.add(f"The box {number} is kept in the cellar")
+        assert {fact.status for fact in await memory.facts.list(None)} == {"current"}
+
+
 async def test_tasks_of_one_process_adding_the_same_fact_store_it_once(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         added = await asyncio.gather(*(memory.facts.add("The cat is called Tom") for _ in range(5)))

@@ -300,3 +300,15 @@ async def test_a_reply_that_comes_after_its_session_was_closed_is_compressed_too
         assert await turn_rows.with_content(memory.database) == []
         summaries = await context_rows.slots(memory.database, "repl", "me", 4)
         assert len(summaries) == 2
+
+
+async def test_a_talk_without_end_holds_no_more_embeddings_of_turns_than_it_may(open_memory: OpenMemory) -> None:
+    limits = Limits(turn_embeddings_held=10)
+    async with open_memory(limits=limits) as memory:
+        session = await memory.open_session()
+        held = []
+        for number in range(40):
+            await memory.add_turn(session.id, "user", f"The train number {number} was late.")
+            held.append(len(memory._conversation._vectors))
+    assert max(held) <= limits.turn_embeddings_held + 1
+    assert held[-1] > 1  # those of the window are there
