@@ -125,10 +125,12 @@ class Inbox:
         async with self._people.using(owner) as person:
             return await person.memory.journal.knows(message, place)
 
-    async def react(self, owner: str, channel: str, chat: str, place: str, outcome: int) -> bool:
-        """Keeps what somebody makes of a reply."""
+    async def react(self, owner: str, channel: str, chat: str, place: str, value: int | None) -> None:
+        """What somebody thinks of the reply at a place; what is no reply to a message is passed over."""
         async with self._people.using(owner) as person:
-            return await person.memory.journal.react(channel, chat, place, outcome)
+            turn_id = await person.memory.journal.turn_at(channel, chat, place)
+            if turn_id is not None:
+                await person.memory.react(turn_id, value)
 
     async def drain(self, grace_seconds: float) -> int:
         """Takes nothing more and lets replies under way come to their end; those that do not stay in the journal."""

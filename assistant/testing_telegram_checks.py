@@ -133,15 +133,20 @@ def _check_entity(entity: Json, whole: int) -> None:
 
 
 def _check_pair(one: Json, other: Json) -> None:
-    """Entities are nested or apart; code holds none, a quote no other."""
+    """Entities are nested or apart. Code holds nothing and stands in nothing but a quote; nor do links with links or
+    quotes with quotes."""
     first, last = one["offset"], one["offset"] + one["length"]
     begin, end = other["offset"], other["offset"] + other["length"]
     if one is other or end <= first or last <= begin:
         return
     if not (first <= begin and end <= last) and not (begin <= first and last <= end):
         raise Refusal(400, "Bad Request: can't parse entities: they overlap")
-    if one["type"] in ("pre", "code") or one["type"] == other["type"]:
-        raise Refusal(400, f"Bad Request: can't parse entities: {one['type']} cannot hold {other['type']}")
+    kinds = {one["type"], other["type"]}
+    quotes = [entity for entity in (one, other) if entity["type"] == "blockquote"]
+    if len(kinds) > 1 and any(entity["length"] >= max(one["length"], other["length"]) for entity in quotes):
+        return
+    if len(kinds) == 1 or kinds & {"pre", "code"}:
+        raise Refusal(400, f"Bad Request: can't parse entities: {one['type']} and {other['type']} in one place")
 
 
 def stripped(text: str, given: list[Json]) -> tuple[str, list[Json]]:

@@ -25,6 +25,7 @@ from memory.revise import Revision
 from memory.same_question import differs
 from memory.signals import extract
 from memory.static import StaticPrompt, shipped_prompt
+from memory.stores import reactions
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
 from memory.times import moment
@@ -159,6 +160,11 @@ class Memory:
     async def correct_turn(self, turn_id: int, content: str) -> Corrected:
         """A message of the user was edited: what was learnt from it is learnt from its new words."""
         return await self._revision.correct(turn_id, content)
+
+    async def react(self, turn_id: int, value: int | None) -> None:
+        """The user's thumb on the answer to a turn: 1 up, -1 down, None taken back (E1)."""
+        async with self.database.transaction() as tx:
+            await reactions.react(tx, turn_id, value, self._clock())
 
     async def last_turn(self, session_id: int) -> Turn | None:
         """The newest turn of a session that is still in its window."""

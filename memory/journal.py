@@ -118,18 +118,10 @@ class Journal:
         chat = "/".join(entry.chat.split("/")[:2])
         return await deliveries.answered_at(self._database, entry.channel, chat, place) is not None
 
-    async def react(self, channel: str, chat: str, place: str, outcome: int) -> bool:
-        """The user's 👍 (1) or 👎 (-1) to the reply at a place, 0 takes it back; whether there is such a reply."""
-        async with self._database.transaction() as tx:
-            answered = await deliveries.answered_at(tx, channel, chat, place)
-            if answered is None:
-                return False
-            await deliveries.react(tx, channel, answered[0], place, answered[1], outcome, self._clock())
-            return True
-
-    async def reactions(self) -> list[tuple[int | None, int]]:
-        """The user's turns and what they made of the answer, oldest first."""
-        return await deliveries.reactions(self._database)
+    async def turn_at(self, channel: str, chat: str, place: str) -> int | None:
+        """The turn of the user whose reply is at a place; None where there is no such reply, or to no turn."""
+        answered = await deliveries.answered_at(self._database, channel, chat, place)
+        return answered[1] if answered else None
 
     async def expire(self, days: int) -> int:
         """Forgets the ids of what was answered longer ago than a channel delivers again; how many."""

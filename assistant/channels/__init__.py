@@ -58,8 +58,8 @@ class Mailbox(Protocol):
     async def knows(self, owner: str, message: Received, place: str) -> bool:
         """Whether a place in the same chat is that of any reply."""
 
-    async def react(self, owner: str, channel: str, chat: str, place: str, outcome: int) -> bool:
-        """What somebody makes of the reply at a place: 1, -1, or 0 to take it back; whether there is one."""
+    async def react(self, owner: str, channel: str, chat: str, place: str, value: int | None) -> None:
+        """What somebody thinks of the reply at a place: 1, -1, or None when they take it back."""
 
 
 class Channel(Protocol):

@@ -248,18 +248,18 @@ class TelegramChannel:
         await self._api.quietly(answer(query.id), user.id)
 
     async def _reaction(self, given: "MessageReactionUpdated") -> None:
-        """👍 and 👎 are kept for the outcome of what was talked about."""
+        """👍 and 👎 tell how what was talked about came out."""
         user, people = given.user, self._settings.people
         number = given.chat.id
         if user is None or user.id not in people or number not in people or (number > 0 and number != user.id):
             return
-        before, now = _outcome(given.old_reaction), _outcome(given.new_reaction)
-        if before == now == 0:
+        before, now = _thumb(given.old_reaction), _thumb(given.new_reaction)
+        if before == now:
             return
         owner = people[number]
         await self._mailbox.react(owner, self.name, chat_key(owner, number, None), str(given.message_id), now)
 
 
-def _outcome(reactions: Sequence[object]) -> int:
-    found = [messages.REACTIONS.get(getattr(reaction, "emoji", ""), 0) for reaction in reactions]
-    return next((outcome for outcome in found if outcome), 0)
+def _thumb(reactions: Sequence[object]) -> int | None:
+    found = [messages.THUMBS.get(getattr(reaction, "emoji", "")) for reaction in reactions]
+    return next((value for value in found if value), None)

@@ -3,7 +3,7 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from telegramify_markdown import RenderConfig
 
 MOST_ENTITIES = 100  # of one message; Telegram leaves out the rest
-_SHOWN_ALONE = ("pre", "code")  # hold no other entity
+_CODE = ("pre", "code")
+_STYLES = ("bold", "italic", "underline", "strikethrough", "spoiler")
+_NO_MARKUP = ",.?;%@/"  # punctuation that is text wherever it stands
+_ORDER = ("blockquote", "text_link")  # of those that begin and end alike
 _URL = re.compile(r"(?:https?|tg|ton|mailto|tel):[^\s\x00-\x20]+", re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
@@ -71,7 +74,7 @@ def careful(source: str) -> str:
 
 
 def lost(source: str, rich: Rich) -> Counter[str]:
-    """The characters of a source that are neither shown nor behind a link; markup is ASCII punctuation."""
+    """The characters of a source that are neither shown nor behind a link; other ASCII punctuation may be markup."""
     kept = [rich.text, *(span.url or "" for span in rich.spans), *(span.language or "" for span in rich.spans)]
     return _letters([html.unescape(_TASK.sub(r"\1", source))]) - _letters(kept)
 
@@ -81,7 +84,7 @@ def _letters(texts: Iterable[str]) -> Counter[str]:
         char
         for text in texts
         for char in text
-        if not char.isspace() and char.isprintable() and not (char.isascii() and not char.isalnum())
+        if not char.isspace() and char.isprintable() and (not char.isascii() or char.isalnum() or char in _NO_MARKUP)
     )
 
 
@@ -111,19 +114,55 @@ def _converted(source: str) -> Rich | None:
 
 
 def valid(text: str, spans: Sequence[Span]) -> list[Span]:
-    """The entities Telegram accepts, outer ones first: inside the text, nothing within code, no quote in a quote."""
+    """The entities Telegram accepts, outer ones first. Only a quote holds code or links, but no quote; styles nest, and
+    go on after code that stands among them."""
     whole = units(text)
-    kept: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.offset, -span.length, span.type not in _SHOWN_ALONE)):
-        cut = replace(span, length=min(span.end, whole) - span.offset)
-        leads_nowhere = cut.type == "text_link" and not _URL.fullmatch(cut.url or "")
-        if cut.length <= 0 or cut.type == "custom_emoji" or leads_nowhere:
-            continue
-        around = [outer for outer in kept if outer.end > cut.offset]
-        if any(cut.end > outer.end or outer.type in _SHOWN_ALONE or outer.type == cut.type for outer in around):
-            continue
-        kept.append(cut)
-    return kept
+    cut = [replace(span, length=min(span.end, whole) - span.offset) for span in spans]
+    usable = sorted((span for span in cut if _usable(span)), key=_outer_first)
+    firm: list[Span] = []
+    for span in usable:
+        if span.type not in _STYLES and all(_may_hold(outer, span) for outer in firm if _meet(outer, span)):
+            firm.append(span)
+    kept = list(firm)
+    codes = [span for span in firm if span.type in _CODE]
+    for style in (piece for span in usable if span.type in _STYLES for piece in _around(span, codes)):
+        if all(_nested(other, style) and other.type != style.type for other in kept if _meet(other, style)):
+            kept.append(style)
+    return sorted(kept, key=_outer_first)
+
+
+def _usable(span: Span) -> bool:
+    leads_nowhere = span.type == "text_link" and not _URL.fullmatch(span.url or "")
+    return span.length > 0 and span.type != "custom_emoji" and not leads_nowhere
+
+
+def _outer_first(span: Span) -> tuple[int, int, int]:
+    return span.offset, -span.length, _ORDER.index(span.type) if span.type in _ORDER else len(_ORDER)
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one.offset < other.end and other.offset < one.end
+
+
+def _nested(one: Span, other: Span) -> bool:
+    within = one.offset <= other.offset and other.end <= one.end
+    return within or (other.offset <= one.offset and one.end <= other.end)
+
+
+def _may_hold(outer: Span, span: Span) -> bool:
+    return outer.type == "blockquote" != span.type and span.end <= outer.end
+
+
+def _around(style: Span, codes: Sequence[Span]) -> Iterator[Span]:
+    """What is left of a style beside code."""
+    start = style.offset
+    for code in codes:
+        if _meet(code, style):
+            if start < code.offset:
+                yield replace(style, offset=start, length=code.offset - start)
+            start = max(start, code.end)
+    if start < style.end:
+        yield replace(style, offset=start, length=style.end - start)
 
 
 @cache

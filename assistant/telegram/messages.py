@@ -17,7 +17,7 @@ TEXT_NAMES = re.compile(
     r"|py|js|ts|c|h|cc|cpp|hpp|rs|go|java|kt|rb|php|pl|sh|sql|r|lua|swift)",
     re.IGNORECASE,
 )
-REACTIONS = {"👍": 1, "👎": -1}
+THUMBS = {"👍": 1, "👎": -1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,6 @@ CREATE TABLE deliveries (
 
 CREATE INDEX deliveries_place ON deliveries (place);
 
--- What the user made of a reply: 1 or -1. Episodes take their outcome from here.
-CREATE TABLE reactions (
-    channel TEXT NOT NULL,
-    chat    TEXT NOT NULL,
-    place   TEXT NOT NULL,
-    turn_id INTEGER REFERENCES turns (id) ON DELETE SET NULL,  -- the user's turn that was answered
-    outcome INTEGER NOT NULL,
-    at      TEXT NOT NULL,
-    PRIMARY KEY (channel, chat, place)
-) STRICT, WITHOUT ROWID;
-
 -- Facts about to fade that were offered for keeping; once each time they come near it.
 CREATE TABLE offered (
     fact_id      INTEGER PRIMARY KEY,

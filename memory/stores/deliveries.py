@@ -1,6 +1,4 @@
-"""Where replies are in their channels, and what was made of them, as rows."""
-
-from datetime import datetime
+"""Where replies are in their channels, as rows."""
 
 from memory.database import Database, Transaction, View
 
@@ -31,21 +29,3 @@ async def answered_at(reader: Reader, channel: str, chat: str, place: str) -> tu
         (place, channel, chat, len(chat) + 1, f"{chat}/"),
     )
     return (row["chat"], row["turn_id"]) if row else None
-
-
-async def react(
-    tx: Transaction, channel: str, chat: str, place: str, turn_id: int | None, outcome: int, at: datetime
-) -> None:
-    """What the user makes of a reply now; 0 takes it back."""
-    await tx.execute("DELETE FROM reactions WHERE channel = ? AND chat = ? AND place = ?", (channel, chat, place))
-    if outcome:
-        await tx.execute(
-            "INSERT INTO reactions VALUES (?, ?, ?, ?, ?, ?)",
-            (channel, chat, place, turn_id, outcome, at.isoformat()),
-        )
-
-
-async def reactions(reader: Reader) -> list[tuple[int | None, int]]:
-    """The turns of the user that were answered, and what was made of each answer."""
-    rows = await reader.fetch_all("SELECT turn_id, outcome FROM reactions ORDER BY at, place")
-    return [(row["turn_id"], row["outcome"]) for row in rows]

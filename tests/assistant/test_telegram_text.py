@@ -83,6 +83,9 @@ WORDS = [
     "snake_case_name",
     "x<y ",
     "| a | b |",
+    "**a `b` c**",
+    "[*d* `e`](http://f.g)",
+    "> `h` i\n",
 ]
 fragments = st.sampled_from([*MARKS.split(), *LINES, *WORDS, "\n", "\n\n", "  \n"])
 markdown = st.lists(st.one_of(fragments, fragments, st.text(max_size=8)), max_size=40).map("".join)
@@ -91,6 +94,8 @@ markdown = st.lists(st.one_of(fragments, fragments, st.text(max_size=8)), max_si
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(markdown, st.integers(8, 200))
 @example("**a [b](http://c.d) `e", 8)
+@example("**use `x` now** and [`y`](http://z.z)", 200)
+@example("> a `b`\n> ```\n> c\n> ```", 200)
 @example("1999. foo\n2024. bar\n- [x] done", 10)
 @example("> > q\n\n```py title\nx\n", 9)
 def test_random_markdown_is_accepted_and_loses_no_character(source, most):
