@@ -175,7 +175,7 @@ class TelegramChannel:
         )
         if edited:
             when = int(message.edit_date.timestamp()) if message.edit_date else 0
-            version = f"{when}.{zlib.crc32(base.content.encode()):x}"  # twice in a second is twice
+            version = f"{when}.{zlib.crc32(base.content.encode('utf-8', 'replace')):x}"  # twice in a second is twice
             if not sentence:
                 await self._take(replace(base, message=f"{key}~{version}", corrects=key))
         elif sentence:

@@ -2,6 +2,7 @@
 
 import html
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from telegramify_markdown import RenderConfig
 
 MOST_ENTITIES = 100  # of one message; Telegram leaves out the rest
+_MOST_GROWTH, _INDENT = 2, 1000  # a text that gets longer is mostly indentation
 _CODE = ("pre", "code")
 _STYLES = ("bold", "italic", "underline", "strikethrough", "spoiler")
 _NO_MARKUP = ",.?;%@/"  # punctuation that is text wherever it stands
@@ -58,7 +60,7 @@ def render(markdown: str) -> Rich:
     source = markdown.encode("utf-8", "replace").decode()
     for attempt in (source, careful(source)):
         rich = _converted(attempt)
-        if rich is not None and not lost(source, rich):
+        if rich is not None and len(rich.text) <= _MOST_GROWTH * len(source) + _INDENT and not lost(source, rich):
             return rich
     return Rich(text=source)
 
@@ -117,18 +119,59 @@ def valid(text: str, spans: Sequence[Span]) -> list[Span]:
     """The entities Telegram accepts, outer ones first. Only a quote holds code or links, but no quote; styles nest, and
     go on after code that stands among them."""
     whole = units(text)
-    cut = [replace(span, length=min(span.end, whole) - span.offset) for span in spans]
+    cut = (replace(span, length=min(span.end, whole) - span.offset) for span in spans)
     usable = sorted((span for span in cut if _usable(span)), key=_outer_first)
-    firm: list[Span] = []
-    for span in usable:
-        if span.type not in _STYLES and all(_may_hold(outer, span) for outer in firm if _meet(outer, span)):
-            firm.append(span)
-    kept = list(firm)
-    codes = [span for span in firm if span.type in _CODE]
-    for style in (piece for span in usable if span.type in _STYLES for piece in _around(span, codes)):
-        if all(_nested(other, style) and other.type != style.type for other in kept if _meet(other, style)):
-            kept.append(style)
-    return sorted(kept, key=_outer_first)
+    quotes, inner = _firm([span for span in usable if span.type not in _STYLES])
+    codes = [span for span in inner if span.type in _CODE]
+    styles = [piece for span in usable if span.type in _STYLES for piece in _beside(span, codes)]
+    nested = [style for style in styles if all(_nested(other, style) for other in _meeting(style, quotes, inner))]
+    return sorted([*quotes, *inner, *_apart(sorted(nested, key=_outer_first))], key=_outer_first)
+
+
+def _firm(spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
+    """Quotes, and code and links; none has a part in common with another of its list, nor crosses one of the other."""
+    quotes: list[Span] = []
+    inner: list[Span] = []
+    for span in spans:
+        if inner and inner[-1].end > span.offset:
+            continue
+        if span.type == "blockquote":
+            if not quotes or quotes[-1].end <= span.offset:
+                quotes.append(span)
+        elif not quotes or quotes[-1].end <= span.offset or span.end <= quotes[-1].end:
+            inner.append(span)
+    return quotes, inner
+
+
+def _beside(style: Span, codes: Sequence[Span]) -> Iterator[Span]:
+    """What is left of a style beside code."""
+    start = style.offset
+    for code in _meeting(style, codes):
+        if start < code.offset:
+            yield replace(style, offset=start, length=code.offset - start)
+        start = code.end
+    if start < style.end:
+        yield replace(style, offset=start, length=style.end - start)
+
+
+def _apart(styles: Sequence[Span]) -> Iterator[Span]:
+    """Styles without those that cross another one, or stand in one of their own kind."""
+    around: list[Span] = []
+    for style in styles:
+        around = [outer for outer in around if outer.end > style.offset]
+        if all(style.end <= outer.end and outer.type != style.type for outer in around):
+            around.append(style)
+            yield style
+
+
+def _meeting(span: Span, *lists: Sequence[Span]) -> Iterator[Span]:
+    """Those that have a part in common with a span; each list is in order and without overlaps."""
+    for listed in lists:
+        place = max(0, bisect_right(listed, span.offset, key=lambda one: one.offset) - 1)
+        while place < len(listed) and listed[place].offset < span.end:
+            if listed[place].end > span.offset:
+                yield listed[place]
+            place += 1
 
 
 def _usable(span: Span) -> bool:
@@ -140,29 +183,9 @@ def _outer_first(span: Span) -> tuple[int, int, int]:
     return span.offset, -span.length, _ORDER.index(span.type) if span.type in _ORDER else len(_ORDER)
 
 
-def _meet(one: Span, other: Span) -> bool:
-    return one.offset < other.end and other.offset < one.end
-
-
 def _nested(one: Span, other: Span) -> bool:
     within = one.offset <= other.offset and other.end <= one.end
     return within or (other.offset <= one.offset and one.end <= other.end)
-
-
-def _may_hold(outer: Span, span: Span) -> bool:
-    return outer.type == "blockquote" != span.type and span.end <= outer.end
-
-
-def _around(style: Span, codes: Sequence[Span]) -> Iterator[Span]:
-    """What is left of a style beside code."""
-    start = style.offset
-    for code in codes:
-        if _meet(code, style):
-            if start < code.offset:
-                yield replace(style, offset=start, length=code.offset - start)
-            start = max(start, code.end)
-    if start < style.end:
-        yield replace(style, offset=start, length=style.end - start)
 
 
 @cache

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.commands import is_command
+from memory.language import well_formed
 
 if TYPE_CHECKING:
     from telegram import Document, Message, MessageEntity, User
@@ -107,7 +108,7 @@ def decoded(data: bytes) -> str | None:
 
 def one_line(name: str) -> str:
     """A name as it can stand in a line."""
-    return " ".join(name.split())[:LONGEST_NAME]
+    return " ".join(well_formed(name).split())[:LONGEST_NAME]
 
 
 def _other(message: "Message") -> bool:
@@ -134,7 +135,10 @@ def _sender(message: "Message", me: "User") -> str:
 
 
 def _entities(message: "Message") -> "list[tuple[MessageEntity, str]]":
-    found = message.parse_entities() if message.text else message.parse_caption_entities()
+    try:
+        found = message.parse_entities() if message.text else message.parse_caption_entities()
+    except UnicodeEncodeError:  # half a character: nobody knows what their places are
+        return []
     return list(found.items())
 
 

@@ -17,8 +17,8 @@ WANTED = ("message", "edited_message", "callback_query", "message_reaction")
 T = TypeVar("T")
 TOKEN_REFUSED = "Telegram does not accept the bot's token. Get the right one from @BotFather and set telegram.token."
 OTHER_POLLER = (
-    "Another program asks Telegram for the messages of the same bot. Stop the other one, or make a bot of its own "
-    "for each with @BotFather."
+    "Another program asks Telegram for the messages of the same bot, or gets them by a webhook. Stop the other one, or "
+    "make a bot of its own for each with @BotFather."
 )
 
 
@@ -49,7 +49,7 @@ class Polling:
                 self._log.info("not_taken", reason=type(exc).__name__)
                 await asyncio.sleep(self._settings.retry_seconds)
                 continue
-            offset = updates[-1].update_id + 1
+            offset = max(update.update_id for update in updates) + 1
 
     async def _ask(self, offset: int | None) -> "Sequence[Update]":
         seconds = self._settings.poll_seconds

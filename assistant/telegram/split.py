@@ -3,6 +3,7 @@ fits into a message of its own; code that does not is code on both sides of the 
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from assistant.telegram.markdown import MOST_ENTITIES, Rich, Span
 
 MOST_UNITS = 4096  # of one message, in UTF-16 units
 _LEAST_SHARE = 0.25  # a cut that leaves less than this of a message is passed over for a less handsome one
+_MISSED = {"text_link": 0, "pre": 1, "code": 2, "blockquote": 3}
 _JOINER = "\u200d"
 
 
@@ -24,7 +26,7 @@ def split(rich: Rich, most: int = MOST_UNITS) -> list[Rich]:
             end -= 1
         if end > start:
             spans = _clipped(rich.spans, offsets[start], offsets[end])
-            messages.append(Rich(text=text[start:end], spans=tuple(spans[:MOST_ENTITIES])))
+            messages.append(Rich(text=text[start:end], spans=tuple(_most_telling(spans))))
         start = _next_start(rich.spans, text, offsets, end)
     return messages
 
@@ -35,16 +37,20 @@ def _end(rich: Rich, offsets: Sequence[int], start: int, most: int) -> int:
     limit = start
     while limit < len(text) and offsets[limit + 1] - offsets[start] <= most:
         limit += 1
+    spans = [span for span in rich.spans if span.offset < offsets[limit] and span.end > offsets[start]]
+    links = [span.offset for span in spans if span.type == "text_link"]
+    if len(links) > MOST_ENTITIES:
+        return bisect_left(offsets, links[MOST_ENTITIES])
     if limit == len(text):
         return limit
     least = start + max(1, int((limit - start) * _LEAST_SHARE))
     for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?。！？…])\s+|(?<=[。！？])", r"\s"):
         cuts = [cut.start() for cut in re.finditer(pattern, text[least:limit])]
         for cut in reversed(cuts):
-            if not _inside(rich.spans, offsets[least + cut], most, within_code=pattern == r"\n"):
+            if not _inside(spans, offsets[least + cut], most, within_code=pattern == r"\n"):
                 return least + cut
     places = range(limit, start, -1)
-    whole = (cut for cut in places if _boundary(text, cut) and not _inside(rich.spans, offsets[cut], most))
+    whole = (cut for cut in places if _boundary(text, cut) and not _inside(spans, offsets[cut], most))
     seen = (cut for cut in places if _boundary(text, cut))
     return next(whole, None) or next(seen, limit)
 
@@ -82,6 +88,14 @@ def _clipped(spans: Sequence[Span], start: int, end: int) -> list[Span]:
         if first < last:
             found.append(replace(span, offset=first - start, length=last - first))
     return found
+
+
+def _most_telling(spans: Sequence[Span]) -> list[Span]:
+    """As many as a message can have: styles are missed least, links most."""
+    if len(spans) <= MOST_ENTITIES:
+        return list(spans)
+    ranked = sorted(enumerate(spans), key=lambda one: (_MISSED.get(one[1].type, len(_MISSED)), one[0]))
+    return [span for _, span in sorted(ranked[:MOST_ENTITIES], key=lambda one: one[0])]
 
 
 def _offsets(text: str) -> list[int]:
