@@ -427,7 +427,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(404 if data is None else 200, data if data is not None else b"no", "application/octet-stream")
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        length = int(self.headers["Content-Length"] or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:  # killed in the middle of it
+            self.close_connection = True
+            return
         address = urlsplit(self.path)  # whole when we are asked as a proxy
         self._bot.asked_for.add(address.netloc)
         token, _, method = unquote(address.path).removeprefix("/bot").partition("/")

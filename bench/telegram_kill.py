@@ -4,7 +4,6 @@ import json
 import random
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,14 +14,22 @@ from pathlib import Path
 import pysqlite3
 
 from assistant.telegram.api import PLACEHOLDER
-from assistant.testing import EchoServer, settings_for, start_olvido
+from assistant.testing import EchoServer, ForkedOlvido, settings_for
 from assistant.testing_telegram import BotServer, telegram_settings
 from bench import report
 
 QUICK = ("--rounds", "5")
 USERS = 5
 MOST_WAITING = 3  # messages a user has on their way
-FAULTS = ("unanswered", "answered_twice", "chats_out_of_order", "placeholders_left", "refused", "stored_damaged")
+FAULTS = (
+    "unanswered",
+    "answered_twice",
+    "chats_out_of_order",
+    "placeholders_left",
+    "refused",
+    "token_shown",
+    "stored_damaged",
+)
 LATEST_KILL_SECONDS = 0.4
 MOST_ANSWERS = 10  # of a round before the kill
 
@@ -30,9 +37,9 @@ MOST_ANSWERS = 10  # of a round before the kill
 class Crowd:
     """Users who write numbered messages, a few at a time."""
 
-    def __init__(self, bot: BotServer) -> None:
+    def __init__(self, bot: BotServer, users: int) -> None:
         self.bot = bot
-        self.sent = dict.fromkeys(range(1, USERS + 1), 0)
+        self.sent = dict.fromkeys(range(1, users + 1), 0)
         for user in self.sent:
             bot.user(user, f"User{user}")
 
@@ -53,32 +60,41 @@ class Crowd:
                 self.bot.say(user, f"What is in note #{user}-{self.sent[user]}# about trains and tea?")
 
 
-def killed(folder: Path, rounds: int, seed: int, *, drafts: bool = True) -> dict[str, int]:
+def killed(folder: Path, rounds: int, seed: int, *, users: int = USERS, drafts: bool = True) -> dict[str, int]:
     """Runs the rounds on one data folder; every figure of FAULTS has to be 0."""
     chance = random.Random(seed)
     with EchoServer(pause_seconds=0.05) as model, BotServer(drafts=drafts) as bot:
-        crowd = Crowd(bot)
+        crowd = Crowd(bot, users)
         people = {user: f"user{user}" for user in crowd.sent}
         environment = settings_for(model, serve__messages_per_minute=1_000_000) | telegram_settings(bot, people)
-        for _ in range(rounds):
-            wanted = crowd.answered() + chance.randrange(MOST_ANSWERS)
-            process = start_olvido("--data-dir", folder, "serve", environment=environment)
-            polled = bot.count("getUpdates")
-            _until(process, partial(_more, bot, polled), crowd.talk)
-            _until(process, partial(_enough, crowd, wanted), crowd.talk)
-            time.sleep(chance.uniform(0, LATEST_KILL_SECONDS))
-            process.kill()
-            process.communicate()
-        process = start_olvido("--data-dir", folder, "serve", environment=environment)
-        _until(process, lambda: crowd.answered() >= sum(crowd.sent.values()), lambda: None)
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
+        with ForkedOlvido("--data-dir", folder, "serve", environment=environment, errors=folder / "errors") as olvido:
+            for _ in range(rounds):
+                wanted = crowd.answered() + chance.randrange(MOST_ANSWERS)
+                polled = bot.count("getUpdates")
+                olvido.start()
+                _until(olvido, partial(_more, bot, polled), crowd.talk)
+                _until(olvido, partial(_enough, crowd, wanted), crowd.talk)
+                time.sleep(chance.uniform(0, LATEST_KILL_SECONDS))
+                olvido.end(signal.SIGKILL)
+            olvido.start()
+            title = olvido.title()
+            _until(olvido, lambda: crowd.answered() >= sum(crowd.sent.values()), lambda: None)
+            if olvido.end(signal.SIGTERM) != 0:
+                raise RuntimeError("the last daemon did not end well")
+        for method, why in bot.rejected:
+            print(f"refused: {method}: {why}", file=sys.stderr)
         figures = _seen(crowd) | {"refused": len(bot.rejected)}
+    secret = bot.token.partition(":")[2].encode()
     return {
         "rounds": rounds,
         **figures,
+        "token_shown": sum(secret in text for text in (title, *(file.read_bytes() for file in _files(folder)))),
         "stored_damaged": sum(_damaged(folder / "people" / f"{name}.db") for name in people.values()),
     }
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file()]
 
 
 def _more(bot: BotServer, polled: int) -> bool:
@@ -89,13 +105,11 @@ def _enough(crowd: Crowd, wanted: int) -> bool:
     return crowd.answered() >= wanted
 
 
-def _until(process: "subprocess.Popen[str]", true: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
+def _until(olvido: ForkedOlvido, true: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
     end = time.monotonic() + 120
     while not true():
-        if process.poll() is not None:
-            raise RuntimeError(f"the daemon ended by itself: {process.communicate()[1]}")
+        olvido.check()
         if time.monotonic() > end:
-            process.kill()
             raise RuntimeError("it did not come to that in two minutes")
         meanwhile()
         time.sleep(0.02)

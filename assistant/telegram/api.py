@@ -1,11 +1,14 @@
 """The Bot API as this channel uses it: python-telegram-bot's Bot, its errors translated once, floods waited out."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from assistant.errors import ChannelFailed, NotDelivered
 from assistant.logs import get_logger
@@ -15,6 +18,8 @@ from assistant.telegram.markdown import Rich
 from assistant.telegram.target import Target
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from telegram import Bot, MessageEntity
     from telegram.error import RetryAfter
 
@@ -39,8 +44,11 @@ async def open_bot(settings: "TelegramSettings") -> "AsyncIterator[Bot]":
     from telegram import Bot
     from telegram.request import HTTPXRequest
 
+    for name in ("httpx", "httpcore", "telegram"):  # they tell addresses, and the token is part of each
+        logging.getLogger(name).setLevel(logging.WARNING)
     assert settings.token is not None
     patience = settings.timeout_seconds
+    at_home = urlsplit(settings.base_url).hostname in ("localhost", "127.0.0.1", "::1")
 
     def request(connections: int) -> HTTPXRequest:
         return HTTPXRequest(
@@ -50,6 +58,8 @@ async def open_bot(settings: "TelegramSettings") -> "AsyncIterator[Bot]":
             connect_timeout=patience,
             pool_timeout=patience,
             proxy=settings.proxy,
+            # what runs on this machine is not reached through a proxy of the environment, which would read the token
+            httpx_kwargs={"verify": _certificates(), "trust_env": not at_home},
         )
 
     sending, polling = request(64), request(2)
@@ -65,6 +75,14 @@ async def open_bot(settings: "TelegramSettings") -> "AsyncIterator[Bot]":
     finally:
         for part in sending, polling:  # the bot's own shutdown leaves them open where getMe never succeeded
             await part.shutdown()
+
+
+@cache
+def _certificates() -> "SSLContext":
+    """Slow to load, and the same for all connections."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 def wait_seconds(error: "RetryAfter") -> float:
