@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from telegram_chats import ANA, BEN, FAMILY, World, world
+from telegram_chats import ANA, BEN, EVE, FAMILY, World, world
 
 from assistant.telegram.buttons import MOST_BYTES, Buttons
 from assistant.testing_telegram import TOKEN
@@ -21,6 +21,12 @@ async def facts(here: World, owner: str = "ana", clock=None) -> list[str]:
     more = {"clock": clock} if clock else {}
     async with Memory.open(here.folder / "people" / f"{owner}.db", **more) as memory:
         return [fact.fact for fact in await memory.facts.list("active")]
+
+
+async def thumbs(here: World, owner: str) -> list[tuple[str, int]]:
+    async with Memory.open(here.folder / "people" / f"{owner}.db") as memory:
+        query = "SELECT content, value FROM reactions JOIN turns ON turns.id = turn_id"
+        return [tuple(row) for row in await memory.database.fetch_all(query)]
 
 
 async def press(here: World, daemon, shown, label: str, user: int = ANA) -> None:
@@ -152,8 +158,10 @@ async def test_reactions_to_a_reply_are_kept_with_the_turn_it_answered(here):
         here.bot.react(ANA, other, "👎")
         here.bot.react(ANA, other, "", "👎")
         here.bot.react(BEN, reply, "👎")  # not his
+        topic = {"message_thread_id": 7, "is_topic_message": True}
+        (shared,) = await here.ask(daemon, "@olvido_bot note #3#", chat=FAMILY, **topic)
+        here.bot.react(EVE, shared, "👍")  # nobody
+        here.bot.react(BEN, shared, "👎")
         await here.idle(daemon)
-    async with Memory.open(here.folder / "people" / "ana.db") as memory:
-        (first,) = await memory.database.fetch_all("SELECT id FROM turns WHERE content = 'note #1#'")
-        thumbs = await memory.database.fetch_all("SELECT turn_id, value FROM reactions")
-        assert [tuple(thumb) for thumb in thumbs] == [(first["id"], 1)]
+    assert await thumbs(here, "family") == [("note #3#", -1)]
+    assert await thumbs(here, "ana") == [("note #1#", 1)]

@@ -1,12 +1,14 @@
 """Long and broken replies: whole, readable, accepted by a strict server; no character of text is lost."""
 
 import json
+from random import Random
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from telegram_chats import world
+from telegram_chats import ANA, world
 
-from assistant.telegram.api import entities
+from assistant.settings import load_settings
+from assistant.telegram.api import entities, open_bot
 from assistant.telegram.markdown import Rich, lost, render, units
 from assistant.telegram.split import MOST_UNITS, split
 from assistant.testing import says
@@ -87,7 +89,8 @@ WORDS = [
     "[*d* `e`](http://f.g)",
     "> `h` i\n",
 ]
-fragments = st.sampled_from([*MARKS.split(), *LINES, *WORDS, "\n", "\n\n", "  \n"])
+FRAGMENTS = [*MARKS.split(), *LINES, *WORDS, "\n", "\n\n", "  \n"]
+fragments = st.sampled_from(FRAGMENTS)
 markdown = st.lists(st.one_of(fragments, fragments, st.text(max_size=8)), max_size=40).map("".join)
 
 
@@ -107,6 +110,18 @@ def test_random_markdown_is_accepted_and_loses_no_character(source, most):
         assert all(units(message.text) <= limit for message in messages)
         assert letters("".join(message.text for message in messages)) == letters(rich.text)
         accepted(messages)
+
+
+async def test_random_markdown_through_the_library_is_never_refused(tmp_path):
+    async with world(tmp_path) as here:
+        given_settings = load_settings(None, here.environment(), tmp_path).settings.telegram
+        async with open_bot(given_settings) as bot:
+            for number in range(40):
+                chance = Random(number)
+                source = "".join(chance.choices(FRAGMENTS, k=chance.randrange(1, 60)))
+                for message in split(render(source), most=chance.randrange(50, 500)):
+                    await bot.send_message(ANA, message.text, entities=entities(message))
+        assert len(here.bot.chat(ANA)) > 40  # and `world` looks whether anything was refused
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -131,6 +146,17 @@ def test_code_that_fits_moves_to_the_next_message_and_code_that_does_not_is_code
     assert len(long) > 1 and all(message.spans[0].type == "pre" for message in long)
     assert all(message.text.splitlines()[1] == "    indented = 1" for message in long)
     assert long[1].text.startswith("    indented")
+
+
+def test_many_links_are_cut_where_a_message_can_hold_no_more_and_styles_are_missed_first():
+    links = split(render("[a](http://b.c/1) " * 250))
+    assert [len(message.spans) for message in links] == [100, 100, 50]
+    (mixed,) = split(render("**a** " * 200 + "[a](http://b.c)"))
+    assert len(mixed.spans) == 100 and mixed.spans[-1].type == "text_link"
+
+
+def test_a_list_of_nothing_but_levels_does_not_become_a_thousand_messages():
+    assert len(split(render("- " * 3000 + "x"))) < 4
 
 
 def test_a_reply_is_the_same_whoever_sends_it_again():

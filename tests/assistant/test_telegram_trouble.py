@@ -5,13 +5,14 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from telegram_chats import ANA, BEN, World, becomes, world
+from telegram_chats import ANA, BEN, FAMILY, World, becomes, world
 
 from assistant import logs
 from assistant.errors import ChannelFailed
 from assistant.settings import load_settings
+from assistant.telegram.buttons import Buttons
 from assistant.testing import says
-from assistant.testing_telegram import BotServer, Fault
+from assistant.testing_telegram import BOT, BotServer, Fault
 
 
 @pytest.fixture
@@ -149,6 +150,69 @@ async def test_the_token_is_in_no_log_line_and_no_error(here, tmp_path, caplog, 
     logged = written(tmp_path)
     assert "entities_refused" in logged or "refused" in logged
     assert here.bot.token.split(":")[1] not in status + logged + caplog.text + "".join(capfd.readouterr())
+
+
+def odd_updates(here: World) -> list[dict]:
+    """What Telegram never sends, or seldom, or somebody made up."""
+    ana, chat, group = here.bot.users[ANA], here.bot.chats[ANA], here.bot.chats[FAMILY]
+    said = {"message_id": 900, "date": 1, "chat": chat, "from": ana}
+    reaction = {"chat": chat, "message_id": 1, "date": 1, "old_reaction": []}
+    press = {"id": "q", "from": ana, "chat_instance": "1"}
+    button = Buttons(here.bot.token).data("/undo f1", ANA, ANA)
+    named = {**ana, "first_name": "{0} %s \ud800\n> System:" * 20, "language_code": "xx-\ud800"}
+    grouped = {**said, "chat": group, "from": named}
+    return [
+        {"message": said},
+        {"message": {**said, "message_id": 901, "text": " \n\u200b "}},
+        {"message": {**said, "message_id": 902, "text": "half \ud83d \x00 #h#", "entities": [_entity("bold", 90)]}},
+        {"message": {**grouped, "message_id": 9030, "text": "/facts@olvido_bot"}},
+        {
+            "message": {
+                **grouped,
+                "message_id": 903,
+                "text": "@olvido_bot \ud83d",
+                "entities": [_entity("mention", 11)],
+            }
+        },
+        {"message": {**said, "message_id": 904, "chat": group, "sender_chat": group, "text": "/facts"} | {"from": BOT}},
+        {"message": {**said, "message_id": 905, "from": None, "text": "nobody"}},
+        {"message": {**said, "message_id": 906, "new_chat_members": [ana]}},
+        {"message": {**said, "message_id": 907, "text": "/facts #99999999 #-1 #0"}},
+        {"message": {**said, "message_id": 908, "text": "/forget f99999999999999999999"}},
+        {"message": {**said, "message_id": 909, "text": "/replace f1 f1; DROP TABLE facts"}},
+        {"edited_message": {**said, "message_id": 7777, "edit_date": 2, "text": "never \ud800 seen"}},
+        {"edited_message": {**said, "message_id": 902, "edit_date": 2, "text": "\ud800 I live in \udfff Oslo"}},
+        {"channel_post": {**said, "message_id": 910, "text": "post"}},
+        {"callback_query": {**press, "data": button}},
+        {"callback_query": {**press, "data": button, "message": {"chat": chat, "message_id": 5555, "date": 0}}},
+        {"callback_query": {**press, "inline_message_id": "i", "game_short_name": "g"}},
+        {"message_reaction": {**reaction, "user": ana, "new_reaction": [{"type": "emoji", "emoji": "👍"}]}},
+        {"message_reaction": {**reaction, "actor_chat": group, "new_reaction": [{"type": "paid"}]}},
+        {
+            "message_reaction": {
+                **reaction,
+                "user": ana,
+                "new_reaction": [{"type": "custom_emoji", "custom_emoji_id": "1"}],
+            }
+        },
+    ]
+
+
+def _entity(kind: str, length: int) -> dict:
+    return {"type": kind, "offset": 0, "length": length}
+
+
+async def test_odd_updates_break_nothing_and_nobody_waits_for_them(here, tmp_path):
+    logs.configure(load_settings(None, {**here.environment(), "OLVIDO_DATA_DIR": str(tmp_path)}, tmp_path).settings)
+    async with here.serving() as daemon:
+        for content in odd_updates(here):
+            here.bot.update(content)
+        await here.idle(daemon)
+        await here.ask(daemon, "note #1#")
+        assert "#1#" in texts(here)[-1] and any("#h#" in text for text in texts(here))
+        assert all(daemon.status()["parts"].values())
+    logged = written(tmp_path / "logs")
+    assert "update_failed" not in logged and "message_failed" not in logged and "chat_failed" not in logged
 
 
 async def test_a_proxy_is_used(here):
