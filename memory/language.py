@@ -55,7 +55,7 @@ NOTICES = (
     "same_question",
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
-TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "you_said")
+TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "ahead", "you_said")
 FACT_KEYS = ("openers", "conjunctions", "rules")
 RULE_KINDS = ("signal", "affirms", "instruction", "decision", "declaration", "change")
 BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
@@ -189,6 +189,11 @@ class LanguagePack:
     def past(self) -> re.Pattern[str]:
         """How people ask about what was: did I, do you remember, what is my."""
         return self._either(self._section("topics").get("past", ()))
+
+    @cached_property
+    def ahead(self) -> re.Pattern[str]:
+        """How people ask about what is to be done: should I, can I, is it better to."""
+        return self._either(self._section("topics").get("ahead", ()))
 
     @cached_property
     def you_said(self) -> re.Pattern[str]:

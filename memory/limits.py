@@ -159,7 +159,7 @@ class Limits:
     recall_fading_weight: float = rule("M2", 0.1, "What a line loses that nobody reads until it is dropped, 0 to 1.")
     recall_opinions: int = rule("M2", 6, "Opinions recalled when advice is asked for, a count.")
     recall_advice_tokens: int = rule("B5", 240, "These, when nothing else is recalled, in tokens.")
-    recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")
+    recall_ordinary_tokens: int = rule("B5", 200, "Recalled items when nothing was asked about the past, in tokens.")
     recall_floor: float = rule(
         "B5", 0.3, "Share of its words a question not about the past must find in a line to recall any, 0 to 1."
     )

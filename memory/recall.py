@@ -13,6 +13,7 @@ from memory.language import LanguagePack, detect, fold, words_of
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.rank import Asked, Line, Ranked, rank
+from memory.signals import asking
 from memory.statements import said_by
 from memory.stores import context as context_rows
 from memory.stores import facts as fact_rows
@@ -140,15 +141,17 @@ class Recall:
     async def _asked(self, query: str, pack: LanguagePack) -> tuple[Asked, str]:
         """What a question says about its answer, and its words without those that only say whose it is."""
         words = set(words_of(query)) | set(fold(query).split())
+        asks = " ".join(asking(query, pack)) or query  # what is merely told beside a question asks for nothing
         speakers = await context_rows.speakers(self._database)
         named = [speaker for speaker in speakers if set(words_of(speaker)) & words]
-        first = _any(query, words, pack.statements["first_person"], pack)
-        answered = bool(pack.you_said.search(fold(query)))
+        first = _any(asks, set(words_of(asks)), pack.statements["first_person"], pack)
+        answered = bool(pack.you_said.search(fold(asks)))
         advice = bool(pack.advice.search(fold(query)))
-        known = await self._known_names(query, pack)
+        known = await self._known_names(asks, pack)
         today = self._clock().astimezone(self._zone).date()
-        days = [span for span in spans(query, today, pack) if span.since < today]
-        clear = bool(named or days or answered or pack.past.search(fold(query)))
+        days = [span for span in spans(asks, today, pack) if span.since < today]
+        was = bool(days or pack.past.search(fold(asks))) and not pack.ahead.search(fold(asks))
+        clear = bool(named or answered or was)
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",

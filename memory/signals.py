@@ -273,10 +273,16 @@ def _declarative_part(folded: str, pack: LanguagePack) -> int:
 
 def is_question(text: str, pack: LanguagePack) -> bool:
     """Whether a message asks something."""
-    return any(
-        re.search(r"[?？]\W*$", sentence) or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
+    return bool(asking(text, pack))
+
+
+def asking(text: str, pack: LanguagePack) -> list[str]:
+    """The sentences of a message that ask something."""
+    return [
+        sentence
         for sentence in sentences(own_words(text))
-    )
+        if re.search(r"[?？]\W*$", sentence) or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
+    ]
 
 
 def _without_openers(folded: str, pack: LanguagePack) -> str:
