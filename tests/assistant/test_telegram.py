@@ -4,7 +4,7 @@ import pytest
 from telegram_chats import ANA, BEN, EVE, FAMILY, World, world
 
 from assistant.settings import load_settings
-from assistant.testing import says
+from assistant.testing import ChatReply, says
 from memory import Memory
 
 
@@ -39,6 +39,15 @@ async def test_a_server_without_drafts_gets_edits_of_the_same_message(tmp_path):
             assert reply.text == "one two three"
             assert len(reply.versions) >= 3 and here.bot.count("sendMessageDraft") == 1  # asked once, never again
             assert here.bot.calls[-1].params.get("action", "typing") == "typing"
+
+
+async def test_edits_of_a_growing_reply_keep_their_distance(tmp_path):
+    async with world(tmp_path, drafts=False) as here:
+        here.model.enqueue(ChatReply(pieces=tuple(f"word{number} " for number in range(30)), pause_seconds=0.01))
+        async with here.serving(streaming="edits", edit_seconds=60) as daemon:
+            (reply,) = await here.ask(daemon, "hello")
+        assert reply.text.endswith("word29")
+        assert here.bot.count("editMessageText") <= 2 and here.bot.count("sendMessageDraft") == 0
 
 
 async def test_a_duplicate_update_is_answered_once(here):
