@@ -120,9 +120,8 @@ class Replies:
             parts = await asyncio.to_thread(parts_of, said)
             growing = bool(said) and said[-1].kind == "piece" and bool(parts)
             if growing and await self._api.draft(showing.target, showing.message.id, parts[-1].rich):
-                before = len(await asyncio.to_thread(parts_of, said[:-1]))
-                if before:
-                    await self._deliver(showing, parts[:before], patient=False)
+                if parts[:-1]:  # what does not fit into a draft
+                    await self._deliver(showing, parts[:-1], patient=False)
                 return True
             await self._deliver(showing, parts, patient=False)
         except RetryAfter as exc:
