@@ -32,6 +32,7 @@ class Talk:
     stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
+    facts_a_page: int = 0  # where the channel has buttons
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
     said: list["Said"] = field(default_factory=list)  # all that was said in answer to it so far
 

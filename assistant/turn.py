@@ -11,7 +11,7 @@ from assistant.errors import ModelError
 from assistant.guard import guarded
 from assistant.private import private_context
 from assistant.reply import Reply
-from assistant.said import Said, from_json, notices, to_json
+from assistant.said import Said, due_notice, from_json, notices, to_json
 from assistant.talk import Talk
 from memory.database import Transaction
 from memory.static import shipped_prompt
@@ -30,6 +30,8 @@ async def take_turn(talk: Talk, text: str) -> AsyncIterator[Said]:
         await receive(talk, text)
     for notice in notices(talk, talk.turn) if talk.turn else ():
         yield notice
+    if talk.entry and talk.facts_a_page and (due := await due_notice(talk)):
+        yield due
     async for said in answer(talk):
         yield said
 
@@ -65,7 +67,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
     """A /command is answered here; only /retry reaches the model."""
     result = await answer_command(talk, text)
     if result.text:
-        yield Said(text=result.text, kind="command", verbatim=result.verbatim)
+        yield Said(text=result.text, kind="command", verbatim=result.verbatim, offers=result.offers)
     if result.ask_again:
         async for said in answer(talk):
             yield said
@@ -73,7 +75,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
 
 async def receive(talk: Talk, text: str) -> None:
     """Stores the message and what it teaches, durably; in private nothing is stored."""
-    talk.reply = None
+    talk.reply = talk.forgetting = None
     if talk.private is not None:
         talk.private.append({"role": "user", "content": text})
         talk.turn = None

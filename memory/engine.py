@@ -23,6 +23,7 @@ from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
 from memory.providers import Providers
 from memory.recall import Recall
+from memory.revise import Revision
 from memory.same_question import differs
 from memory.signals import extract
 from memory.static import StaticPrompt, shipped_prompt
@@ -30,7 +31,7 @@ from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
 from memory.times import moment
 from memory.tokens import count_tokens
-from memory.values import Context, FactDraft, RecallHit, Role, Session, Turn
+from memory.values import Context, Corrected, FactDraft, RecallHit, Role, Session, Turn
 
 
 class Memory:
@@ -103,6 +104,9 @@ class Memory:
         )
         self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
         self.journal = Journal(database=database, clock=clock)
+        self._revision = Revision(
+            database=database, index=index, facts=self.facts, packs=packs, limits=limits, count=count
+        )
         self._compressor = Compressor(
             database=database,
             index=index,
@@ -170,6 +174,14 @@ class Memory:
         """Stores a message; one of the user teaches its facts, and `also` is run, in the same transaction."""
         used = self._contexts.last_used(session_id) if role == "assistant" else ()
         return await self._conversation.add_turn(session_id, role, content, speaker, used, also)
+
+    async def correct_turn(self, turn_id: int, content: str) -> Corrected:
+        """A message of the user was edited: what was learnt from it is learnt from its new words."""
+        return await self._revision.correct(turn_id, content)
+
+    async def react(self, turn_id: int, value: int | None) -> None:
+        """The user's thumb on the answer to a turn: 1 up, -1 down, None taken back (E1)."""
+        await self.episodes.react(turn_id, value)
 
     async def last_turn(self, session_id: int) -> Turn | None:
         """The newest turn of a session that is still in its window."""

@@ -18,6 +18,7 @@ from memory.statements import said_by
 from memory.stores import context as context_rows
 from memory.stores import episodes as rows
 from memory.stores import facts as fact_rows
+from memory.stores import reactions as reaction_rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Entry, Hit, Index, Prepared, stems
 from memory.summarise import short
@@ -366,7 +367,7 @@ class Episodes:
         async with self._database.transaction() as tx:
             if await turn_rows.with_id(tx, turn_id) is None:
                 raise NotFound(f"There is no turn {turn_id}.")
-            await rows.react(tx, turn_id, value, self._clock())
+            await reaction_rows.react(tx, turn_id, value, self._clock())
             episode = await rows.of_turn(tx, turn_id)
             if episode is None:
                 return

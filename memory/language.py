@@ -95,8 +95,9 @@ class LanguagePack:
                 key: frozenset(fold(word) for word in _listed(source["words"].get(key, ()))) for key in WORD_LISTS
             }
             self.notices: dict[str, str] = dict(source["notices"])
-            self.commands: dict[str, str] = dict(source.get("commands", {}))
-            self.answers: dict[str, str] = dict(source.get("answers", {}))
+            messenger = dict(source.get("telegram", {}))
+            self.commands: dict[str, str] = {**source.get("commands", {}), **messenger.pop("commands", {})}
+            self.answers: dict[str, str] = {**source.get("answers", {}), **messenger}
             self.letters: str = source.get("letters", "")
             self.times: Mapping[str, Any] = source.get("times", {})
             self.statements: dict[str, frozenset[str]] = {

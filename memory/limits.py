@@ -48,7 +48,7 @@ class Limits:
         "F5", 30, "Low confidence and unconfirmed for longer: never in a prompt, in days."
     )
     fact_due_days: int = rule("F12", 14, "A fact this close to fading is offered for keeping, in days.")
-    fact_dated_days: int = rule("F7", 7, "A fact not said for longer is sent with its date, in days.")
+    fact_dated_days: int = rule("F7", 7, "A fact learnt longer ago is sent with its date, in days.")
     facts_tokens: int = rule("F8", 150, "Facts in one request, in tokens.")
     pinned_tokens: int = rule("F8", 60, "Of these, pinned facts, in tokens.")
     fact_tokens: int = rule("F8", 60, "One stored fact; longer ones are cut at a clause, in tokens.")

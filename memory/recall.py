@@ -109,7 +109,7 @@ class Recall:
         if not found or not (asked.past or await self._bears_on(found, topic, language)):
             return opinions, self._limits.recall_advice_tokens
         share = self._limits.recall_evidence if asked.past else self._limits.recall_ordinary_evidence
-        room = self._limits.recall_tokens if asked.clearly_past else self._limits.recall_ordinary_tokens
+        room = self._limits.recall_tokens if asked.past else self._limits.recall_ordinary_tokens
         kept = [_hit(one) for one in found if one.score >= share * found[0].score]
         first = {hit.id for hit in opinions}
         return [*opinions, *(hit for hit in kept if hit.id not in first)], room
@@ -167,9 +167,8 @@ class Recall:
         known = await self._known_names(asks, pack)
         today = self._clock().astimezone(self._zone).date()
         days = [span for span in spans(asks, today, pack) if span.since < today]
-        was = bool(days or pack.past.search(fold(asks))) and not pack.ahead.search(fold(asks))
+        was = bool(days or pack.past.search(fold(asks)) or (not advice and (first or known)))
         together = bool(pack.asks_of_episodes.search(fold(asks)))
-        clear = bool(named or answered or together or was)
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",
@@ -180,8 +179,7 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=clear or (not advice and (first or known)),
-            clearly_past=clear,
+            past=bool(named or answered or together or (was and not pack.ahead.search(fold(asks)))),
             together=together,
         )
         whose = {word for speaker in named for word in words_of(speaker)}

@@ -34,7 +34,7 @@ _CODE_LINE = re.compile(
     r"\[?\d{4}-\d\d-\d\d[ t]\d\d:\d\d|<\/?\w+[^>]*>|[{}\[\]]\s*$|[\w.]+\s*=\s*[\"'{\[(]|"
     r"\w+\([\"'].*\)|[\w-]+:\s*[\"'{\[]|\{\s*\"|//|/\*|#\w+ )"
 )
-_SENTENCE_END = re.compile(r"(?:[.!?]+[\"')\]]*(?=\s|$)|[。！？!?]+|…+|\n+)")
+_SENTENCE_END = re.compile(r"(?:[.!?]+[\"')\]]*(?=\s|$)|[。！？!?]+|…+(?![…”`])|\n+)")
 _ABBREVIATION = re.compile(
     r"\b(?:dr|dra|mr|mrs|ms|st|sr|sra|srta|sig|ing|prof|vs|etc|e\.g|i\.e|p\.ej|ej|av|avv|dott|ssa|d\.c|nr|ud|uds|"
     r"approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$"

@@ -155,13 +155,6 @@ async def reactions(reader: Reader, session_id: int, first: int, last: int) -> l
     return [row["value"] for row in rows]
 
 
-async def react(tx: Transaction, turn_id: int, value: int | None, at: datetime) -> None:
-    """The user's thumb on an answer; None takes it back."""
-    await tx.execute("DELETE FROM reactions WHERE turn_id = ?", (turn_id,))
-    if value is not None:
-        await tx.execute("INSERT INTO reactions VALUES (?, ?, ?)", (turn_id, value, at.isoformat()))
-
-
 async def tool_uses(reader: Reader, session_id: int, first: int, last: int) -> list[tuple[str, bool]]:
     """The tools of some turns, in order, and whether each failed."""
     rows = await reader.fetch_all(

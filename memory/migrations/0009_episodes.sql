@@ -70,13 +70,7 @@ CREATE TABLE traces (
 
 CREATE INDEX traces_at ON traces (at);
 
--- What the user thinks of an answer (+1, -1), and the tools an answer took.
-CREATE TABLE reactions (
-    turn_id INTEGER PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE,
-    value   INTEGER NOT NULL CHECK (value IN (-1, 1)),
-    at      TEXT NOT NULL
-) STRICT;
-
+-- The tools an answer took.
 CREATE TABLE tool_uses (
     id      INTEGER PRIMARY KEY,
     turn_id INTEGER NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
