@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import LanguagePackError
+from memory.patterns import Patterns
 
 WORD_LISTS = (
     "function_words",  # the words that carry no subject; also what tells the language of a short message
@@ -83,9 +84,10 @@ class Rule:
 class LanguagePack:
     """What one language looks like; patterns are compiled when first used."""
 
-    def __init__(self, source: Mapping[str, Any], origin: str) -> None:
+    def __init__(self, source: Mapping[str, Any], origin: str, file: Path | None = None) -> None:
         self._source = source
         self.origin = origin
+        self._patterns = Patterns(file)
         try:
             self.code: str = source["code"]
             self.name: str = source["name"]
@@ -276,7 +278,7 @@ class LanguagePack:
 
     def _compile(self, text: str) -> re.Pattern[str]:
         try:
-            return re.compile(_expand(text, self.macros))
+            return self._patterns.compile(_expand(text, self.macros))
         except re.error as exc:
             raise LanguagePackError(f"The language pack {self.origin} has a bad pattern: {text!r} ({exc}).") from exc
 
@@ -382,7 +384,7 @@ def _read_packs(folder: Any) -> Mapping[str, LanguagePack]:
                 source = tomllib.loads(file.read_text("utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
                 raise LanguagePackError(f"The language pack {file.name} is not valid TOML: {exc}.") from exc
-            pack = LanguagePack(source, file.name)
+            pack = LanguagePack(source, file.name, file if isinstance(file, Path) else None)
             packs[pack.code] = pack
     return packs
 
