@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from memory import replaces
 from memory.language import LanguagePack, fold, words_of
@@ -174,10 +174,10 @@ def _comparable(draft: FactDraft, fact: Fact) -> bool:
     return draft.domain == fact.domain
 
 
-def _content(text: str, pack: LanguagePack | None) -> list[str]:
-    if pack is None:
-        return stems(text, pack)
-    return stems(text, pack, pack.words["additive"] | pack.words["replacing"] | pack.words["hedges"])
+@lru_cache(maxsize=2048)  # a draft is compared with twenty facts, in several ways
+def _content(text: str, pack: LanguagePack | None) -> tuple[str, ...]:
+    skipped = pack.words["additive"] | pack.words["replacing"] | pack.words["hedges"] if pack else frozenset()
+    return tuple(stems(text, pack, skipped))
 
 
 def says_the_same(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack]) -> bool:

@@ -80,7 +80,8 @@ def _common(draft: FactDraft, fact: Fact, pack: LanguagePack, packs: Mapping[str
 
 
 def _overlap(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    return sum(min(value, second.get(name, 0.0)) for name, value in first.items() if name != opinion.CHANGE)
+    smaller = [min(value, second.get(name, 0.0)) for name, value in first.items()]
+    return sum(smaller) - min(first.get(opinion.CHANGE, 0.0), second.get(opinion.CHANGE, 0.0))
 
 
 def _top(topics: Mapping[str, float]) -> str:

@@ -7,7 +7,6 @@ built beside the active one, which stays in force until the new one is complete.
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -527,13 +526,17 @@ def stems(text: str, pack: LanguagePack | None, skip: frozenset[str] = frozenset
     stemmer = pack.stemmer if pack else None
     found: list[str] = []
     for index, word in enumerate(words):
-        if re.match(r"[\u3400-\u9fff\uf900-\ufaff]", word):
+        if _is_han(word):
             after = words[index + 1] if index + 1 < len(words) else ""
             found += [word] if word not in function_words and word not in skip else []
-            found += [word + after] if re.match(r"[\u3400-\u9fff\uf900-\ufaff]", after) else []
+            found += [word + after] if _is_han(after) else []
         elif word not in function_words and word not in skip:
             found.append(_stem(stemmer, word) if stemmer else word)
     return found
+
+
+def _is_han(word: str) -> bool:
+    return "\u3400" <= word[:1] <= "\u9fff" or "\uf900" <= word[:1] <= "\ufaff"
 
 
 @lru_cache(maxsize=100_000)  # the same words come again and again, and the stemmers are slow
