@@ -199,7 +199,7 @@ def _second_opinion(
     if not found:
         score = opinion.score(replace(heard, blocked=blocked_by(folded, pack)), pack)
         return [] if score is None or score < limits.fact_opinion_accepts else [_judged(folded, 0, limit, pack, limits)]
-    if all(hit.rule.kind in _WEAK for hit in found):
+    if all(hit.rule.kind in _WEAK and hit.rule.attribute not in _HARMFUL_TO_MISS for hit in found):
         score = opinion.score(heard, pack)
         if score is not None and score <= limits.fact_opinion_refuses:
             return []
@@ -213,6 +213,7 @@ def _second_opinion(
 
 
 _WEAK = ("declaration", "change")
+_HARMFUL_TO_MISS = ("allergy", "health", "diet")  # the rules alone decide
 _SHORTEST_LEAD = 8  # characters; what stands before a fact is often only its occasion
 
 

@@ -5,6 +5,7 @@ import pytest
 from memory import opinion
 from memory.language import LanguagePack, load_packs
 from memory.opinion import CHANGE, Heard
+from memory.signals import extract
 
 PACKS = load_packs()
 
@@ -41,3 +42,16 @@ def test_a_language_without_weights_has_no_opinion() -> None:
     pack = LanguagePack(source, "xx.toml")
     assert opinion.score(Heard(text="anything"), pack) is None
     assert opinion.topics("anything", pack) == {}
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "I am allergic to nuts."),
+        ("es", "Soy alérgica a los frutos secos."),
+        ("it", "Sono allergica alle noci."),
+        ("zh", "我对坚果过敏。"),
+    ],
+)
+def test_f2_an_opinion_never_talks_the_rules_out_of_an_allergy(language: str, text: str) -> None:
+    assert [draft.attribute for draft in extract(text, language)] == ["allergy"]
