@@ -68,7 +68,7 @@ class ChatModel:
         model = cls(given, name=given.name or PRESETS[given.provider].model or "")
         try:
             await model._find_name()
-            model._note = await model.context_note(settings.limits.request_tokens)
+            model._note = await model.context_note(settings.limits.request_tokens) or _ceiling_note(given)
             yield model
         finally:
             await model._disconnect()
@@ -282,6 +282,12 @@ class ChatModel:
 
 
 open_model = ChatModel.open
+
+
+def _ceiling_note(settings: "ModelSettings") -> str | None:
+    if settings.daily_ceiling is None or None not in (settings.price_sent, settings.price_written):
+        return None
+    return "model.daily_ceiling has no effect yet: set model.price_sent and model.price_written as well."
 
 
 def _another_may_help(exc: ModelError) -> bool:

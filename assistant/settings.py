@@ -199,6 +199,34 @@ class ModelSettings(Section):
     retry_after_max_seconds: Seconds = Field(
         default=30.0, gt=0, description="The longest pause a server may ask for, in seconds."
     )
+    price_sent: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Price of a million tokens sent, in your currency.",
+        examples=[0.6],
+    )
+    price_cached: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="The same for tokens the provider has in its cache; price_sent where it is not set.",
+        examples=[0.15],
+    )
+    price_written: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Price of a million tokens written, in your currency.",
+        examples=[2.5],
+    )
+    daily_ceiling: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        description="What may be spent in a day for each person; then no model is asked, in your currency.",
+        examples=[1.0],
+    )
     fallback_keys: dict[Provider, Secret] = Field(
         default={},
         description="Keys of the other providers in fallbacks: provider = key; a secret each.",

@@ -30,6 +30,7 @@ class Talk:
     reply: Reply | None = None  # and its answer
     answer_turn: int | None = None
     stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
+    saved: dict[str, int] = field(default_factory=dict)  # tokens the last request was spared, by what spared them
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal

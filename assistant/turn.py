@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from assistant.accounting import account, check_ceiling
 from assistant.commands import answer_command, is_command
 from assistant.errors import ModelError
 from assistant.guard import guarded
@@ -44,12 +45,13 @@ async def resume_turn(talk: Talk) -> AsyncIterator[Said]:
 
 async def answer(talk: Talk) -> AsyncIterator[Said]:
     """Asks the model about the last message and keeps what it says."""
-    talk.reply = None
+    talk.reply, talk.saved = None, {}
     with timed(talk, "assemble"):
         context = await assemble(talk)
     if context.message_cut:
         yield Said(text=talk.say("message_cut"), kind="notice")
     try:
+        await check_ceiling(talk)
         with timed(talk, "ask"):
             async for said in ask(talk, context):
                 yield said
@@ -59,6 +61,8 @@ async def answer(talk: Talk) -> AsyncIterator[Said]:
     finally:
         with timed(talk, "keep"):
             await keep(talk, context)
+        if talk.reply is not None:
+            await account(talk, context, talk.reply)
 
 
 async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:

@@ -76,6 +76,8 @@ class Contexts:
             left_out=tuple(left_out),
         )
         context = await self._with_facts(parts, message, asked, language)
+        if len(context.messages) > 2:
+            context = replace(context, left_out=(*context.left_out, *await self._spared(context, asked, language)))
         self._used[session_id] = tuple(
             (name, item.id)
             for name, report in context.sections.items()
@@ -98,6 +100,15 @@ class Contexts:
                 break
             context = await self._built(parts, message, asked, language, sent)
         return context
+
+    async def _spared(self, context: Context, asked: str, language: str) -> list[LeftOut]:
+        """The facts that stay out because they were said in the last turns sent, and what that saves (O1)."""
+        noted = {item.id for item in context.sections["facts"].items} | {gone.id for gone in context.left_out}
+        return [
+            LeftOut(section="facts", id=one.fact.id, why="said in the last turns (F9)", tokens=one.tokens)
+            for one in await self._facts.choose(asked, (), language)
+            if one.fact.id not in noted
+        ]
 
     async def _built(self, parts: Parts, message: Turn, asked: str, language: str, sent: Sequence[str]) -> Context:
         chosen = await self._facts.choose(asked, sent, language)

@@ -1,18 +1,20 @@
 """Memory: the one door to everything remembered about one person."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self
 from zoneinfo import ZoneInfo
 
+from memory.accounts import Accounts
 from memory.calibrate import Calibrator
 from memory.compress import Compressor
 from memory.context import Contexts
 from memory.conversation import Conversation
 from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
+from memory.errors import DatabaseError
 from memory.facts import Facts
 from memory.fading import Fading
 from memory.journal import Also, Journal
@@ -91,6 +93,14 @@ class Memory:
             prompt=prompt,
         )
         self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
+        self.accounts = Accounts(
+            database=database,
+            providers=self._providers,
+            clock=clock,
+            zone=self.timezone,
+            limits=limits,
+            prompt=prompt,
+        )
         self.journal = Journal(database=database, clock=clock)
         self._compressor = Compressor(
             database=database,
@@ -123,7 +133,7 @@ class Memory:
         """Opens a person's file; its folder is created. Nothing runs but what is called."""
         limits = limits or Limits()
         async with Database.open(path, clock=clock, limits=limits) as database:
-            yield cls(
+            memory = cls(
                 database,
                 clock=clock,
                 timezone=timezone,
@@ -134,6 +144,11 @@ class Memory:
                 limits=limits,
                 count=count,
             )
+            try:
+                yield memory
+            finally:
+                with suppress(DatabaseError):  # numbers only: what was said is on the disk
+                    await memory.accounts.flush()
 
     async def open_session(self, channel: str = "repl", chat: str = "me", language: str = "en") -> Session:
         """Starts a session with an empty window; the previous one of that chat is closed and will be compressed."""
@@ -170,9 +185,14 @@ class Memory:
     async def run_pending(self) -> int:
         """Does all the work that is owed: compresses what left the window. Returns how many segments."""
         done = await self._compressor.run()
+        await self.accounts.flush()
         await self._fading.run()
         await self.index.keep_queries()
         return done
+
+    def now(self) -> datetime:
+        """The time by the clock of this memory, where the user lives."""
+        return self._clock().astimezone(self.timezone)
 
     async def recall(
         self,

@@ -28,6 +28,8 @@ class Limits:
         "Files up to this size are checked at every opening, larger ones after an unclean stop, in bytes.",
     )
 
+    counters_seconds: int = rule("6", 300, "How long counters may wait to be written, in seconds.")
+
     # Texts measured and compared
     embed_max_tokens: int = rule("5", 512, "At most this much of one text is embedded, in tokens.")
     embed_batch_texts: int = rule("5", 256, "Texts embedded at once while re-embedding, a count.")

@@ -137,6 +137,30 @@ class Received:
     sent: bool = False
 
 
+# model, summary: a model was asked; known, cached, repeated: none was
+RequestKind = Literal["model", "summary", "known", "cached", "repeated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one answer cost, and what it did not; numbers only."""
+
+    at: datetime
+    kind: RequestKind
+    session_id: int | None = None
+    model: str = ""  # the one that answered; none where none was asked
+    tokens: int = 0
+    history_tokens: int = 0  # what the whole history of the session would have cost
+    prompt_tokens: int = 0  # as the provider counted them; 0: not told
+    cached_tokens: int = 0
+    reply_tokens: int = 0
+    cost: float | None = None
+    cut: bool = False
+    sections: Mapping[str, int] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict)  # seconds
+    saved: Mapping[str, int] = field(default_factory=dict)  # tokens by what saved them
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A segment of turns as keys and values (S1); never prose, never changed."""
@@ -206,6 +230,7 @@ class LeftOut:
     section: Section
     id: str
     why: str
+    tokens: int = 0  # what it would have cost, where leaving it out saves that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
