@@ -1,6 +1,6 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ class Talk:
     stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
     saved: dict[str, int] = field(default_factory=dict)  # tokens the last request was spared, by what spared them
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
+    known_question: str | None = None  # the last message, if it was answered without a model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
     said: list["Said"] = field(default_factory=list)  # all that was said in answer to it so far
@@ -72,12 +73,13 @@ async def resume_talk(
     """Goes on with a session, without a language in that of what is said; what was not answered can be asked again."""
     await memory.use_model(model.name)
     last = await memory.last_turn(session.id)
+    spoken = await memory.session_language(session.id)
     return Talk(
         memory=memory,
         model=model,
         session=session,
-        language=language or await memory.session_language(session.id),
+        language=language or spoken,
         follows=language is None,
         data_dir=data_dir,
-        turn=last if last and last.role == "user" else None,
+        turn=replace(last, language=spoken) if last and last.role == "user" else None,
     )

@@ -1,4 +1,4 @@
-"""One message, top to bottom: command, receive, assemble, ask, keep. Each stage is timed."""
+"""One message, top to bottom: command, receive, known, assemble, ask, keep. Each stage is timed."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from assistant.accounting import account, check_ceiling
+from assistant.accounting import account, account_unasked, check_ceiling
 from assistant.commands import answer_command, is_command
 from assistant.errors import ModelError
 from assistant.guard import guarded
+from assistant.known import Known, find_known
 from assistant.private import private_context
 from assistant.reply import Reply
 from assistant.said import Said, from_json, notices, to_json
@@ -43,7 +44,26 @@ async def resume_turn(talk: Talk) -> AsyncIterator[Said]:
         yield said
 
 
-async def answer(talk: Talk) -> AsyncIterator[Said]:
+async def answer(talk: Talk, *, anew: bool = False) -> AsyncIterator[Said]:
+    """Answers the last message: from what is known, unless it is asked `anew`, or else by the model."""
+    with timed(talk, "known"):
+        known = None if anew or talk.turn is None else await find_known(talk, talk.turn)
+    async for said in ask_model(talk) if known is None else give_known(talk, known):
+        yield said
+
+
+async def give_known(talk: Talk, known: Known) -> AsyncIterator[Said]:
+    """Says what needs no model, and keeps it as a reply; our notice before it is kept nowhere."""
+    talk.context = talk.reply = None
+    if known.notice:
+        yield Said(text=known.notice, kind="notice")
+    yield Said(text=known.text, kind="piece")
+    with timed(talk, "keep"):
+        await keep_known(talk, known)
+    await account_unasked(talk, known.kind)
+
+
+async def ask_model(talk: Talk) -> AsyncIterator[Said]:
     """Asks the model about the last message and keeps what it says."""
     talk.reply, talk.saved = None, {}
     with timed(talk, "assemble"):
@@ -71,7 +91,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
     if result.text:
         yield Said(text=result.text, kind="command", verbatim=result.verbatim)
     if result.ask_again:
-        async for said in answer(talk):
+        async for said in answer(talk, anew=True):
             yield said
 
 
@@ -145,8 +165,19 @@ async def keep(talk: Talk, context: Context) -> None:
     also = partial(_answered, talk)
     stored = await talk.memory.add_turn(talk.session.id, "assistant", reply.text, also=also)
     talk.answer_turn = stored.id
+    if talk.turn is not None and reply.finish_reason == "stop":
+        await talk.memory.answers.keep(talk.turn, stored)
     if reply.prompt_tokens:
         await talk.memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)
+
+
+async def keep_known(talk: Talk, known: Known) -> None:
+    """Stores an answer that needed no model."""
+    also = partial(_answered, talk)
+    stored = await talk.memory.add_turn(talk.session.id, "assistant", known.text, also=also)
+    talk.answer_turn = stored.id
+    if known.answer is not None:
+        await talk.memory.answers.served(known.answer, stored)
 
 
 async def _answered(talk: Talk, tx: Transaction, _: Turn) -> None:

@@ -87,8 +87,8 @@ class Contexts:
         return context
 
     def last_used(self, session_id: int) -> tuple[tuple[str, str], ...]:
-        """The memory items of the last request of a session, as (section, id)."""
-        return self._used.get(session_id, ())
+        """The memory items of the last request of a session, as (section, id); told once, to the turn it led to."""
+        return self._used.pop(session_id, ())
 
     async def _with_facts(self, parts: Parts, message: Turn, asked: str, language: str) -> Context:
         """The request with its facts: F9 goes by the turns really sent, and only the finished request tells them."""

@@ -8,6 +8,7 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from memory.accounts import Accounts
+from memory.answers import Answers
 from memory.calibrate import Calibrator
 from memory.compress import Compressor
 from memory.context import Contexts
@@ -23,7 +24,7 @@ from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
 from memory.providers import Providers
 from memory.recall import Recall
-from memory.same_question import differs
+from memory.same_question import differs, form
 from memory.signals import extract
 from memory.static import StaticPrompt, shipped_prompt
 from memory.stores.index import Index, Progress
@@ -100,6 +101,15 @@ class Memory:
             zone=self.timezone,
             limits=limits,
             prompt=prompt,
+        )
+        self.answers = Answers(
+            database=database,
+            facts=self.facts,
+            same_question=self.same_question,
+            packs=packs,
+            clock=clock,
+            zone=self.timezone,
+            limits=limits,
         )
         self.journal = Journal(database=database, clock=clock)
         self._compressor = Compressor(
@@ -186,6 +196,7 @@ class Memory:
         """Does all the work that is owed: compresses what left the window. Returns how many segments."""
         done = await self._compressor.run()
         await self.accounts.flush()
+        await self.answers.expire()
         await self._fading.run()
         await self.index.keep_queries()
         return done
@@ -207,6 +218,10 @@ class Memory:
         """The k best lines for a query; `since` is inclusive, `until` exclusive. Changes no ranking."""
         return await self._recall(query, k, since=since, until=until, kinds=kinds, entity=entity)
 
+    async def last_mention(self, topic: str, language: str, before: int) -> RecallHit | None:
+        """What the user last said about something, before a turn; None where not all its words are found."""
+        return await self._recall.last_mention(topic, language, before)
+
     async def timeline(
         self, since: datetime | None = None, until: datetime | None = None, limit: int = 200
     ) -> list[RecallHit]:
@@ -223,9 +238,12 @@ class Memory:
             return True
         first, second = sorted((first, second))  # whichever was asked before, the answer is the same
         language = detect(first, None, self.packs)
-        if language != detect(second, language, self.packs) or differs(first, second, self.packs[language]):
+        if language != detect(second, language, self.packs):
             return False
-        return await self.similarity(first, second) > self.limits.same_similarity
+        one, other = (form(text, self.packs[language]) for text in (first, second))
+        if differs(one, other):
+            return False
+        return one.text == other.text or await self.similarity(first, second) > self.limits.same_similarity
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""

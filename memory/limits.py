@@ -36,6 +36,7 @@ class Limits:
     query_embedding_ttl_seconds: int = rule("C4", 86_400, "How long the embedding of a query is kept, in seconds.")
     query_embeddings_held: int = rule("C4", 512, "Query embeddings held in memory until they are written, a count.")
     turn_embeddings_held: int = rule("T1", 512, "Embeddings of turns held in memory for each person, a count.")
+    answer_ttl_seconds: int = rule("C1", 86_400, "How long an answer may be given again, in seconds.")
     same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
     looked_at_characters: int = rule(
         "5", 8_000, "Of a longer message only its beginning and end are compared and searched with, in characters."

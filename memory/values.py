@@ -162,6 +162,22 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model answered, and may be answered again for a day without it (C1, D1)."""
+
+    id: int
+    question: str
+    language: str
+    words: str  # of the question, in the form in which questions are compared
+    answer: str
+    session_id: int
+    turn_id: int
+    at: datetime
+    served: bool = False
+    facts: frozenset[str] = frozenset()  # the ids of those that belong to the question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A segment of turns as keys and values (S1); never prose, never changed."""
 

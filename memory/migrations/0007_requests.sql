@@ -19,3 +19,39 @@ CREATE TABLE requests (
 
 CREATE INDEX requests_at ON requests (at);
 CREATE INDEX requests_session ON requests (session_id, id);
+
+-- Answers that may be given again for a day (C1, D1), and the facts each of them rests on.
+CREATE TABLE answers (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    question   TEXT NOT NULL,
+    language   TEXT NOT NULL,
+    words      TEXT NOT NULL,     -- of the question, in the form in which questions are compared
+    answer     TEXT NOT NULL,
+    session_id INTEGER NOT NULL,
+    turn_id    INTEGER NOT NULL,  -- the turn in which it was last given
+    at         TEXT NOT NULL,     -- when the model gave it
+    served     INTEGER NOT NULL DEFAULT 0  -- whether it was given again: asked once more, the model is asked
+) STRICT;
+
+CREATE INDEX answers_words ON answers (language, words);
+CREATE INDEX answers_at ON answers (at);
+
+CREATE TABLE answer_facts (
+    answer_id INTEGER NOT NULL REFERENCES answers (id) ON DELETE CASCADE,
+    fact_id   INTEGER NOT NULL,
+    PRIMARY KEY (answer_id, fact_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX answer_facts_fact ON answer_facts (fact_id);
+
+-- In the same transaction as the change, whoever makes it: no answer outlives a fact it rests on.
+CREATE TRIGGER answers_of_a_changed_fact AFTER UPDATE ON facts
+WHEN old.fact IS NOT new.fact OR old.status IS NOT new.status
+BEGIN
+    DELETE FROM answers WHERE id IN (SELECT answer_id FROM answer_facts WHERE fact_id = old.id);
+END;
+
+CREATE TRIGGER answers_of_a_deleted_fact AFTER DELETE ON facts
+BEGIN
+    DELETE FROM answers WHERE id IN (SELECT answer_id FROM answer_facts WHERE fact_id = old.id);
+END;
