@@ -338,6 +338,30 @@ class BackupsSettings(Section):
     keep: int = Field(default=7, gt=0, le=1_000, description="Copies of each memory that are kept, a count.")
 
 
+class ToolsSettings(Section):
+    """What the model may call."""
+
+    offer: Literal["auto", "never"] = Field(
+        default="auto", description="Whether tools are offered; auto: to every model but the embedded one."
+    )
+    fetch_hosts: Names = Field(
+        default=(),
+        description="Hosts fetch_url may read, a list of names; * means every public one, none turns it off.",
+        examples=[["en.wikipedia.org"]],
+    )
+    rounds: int = Field(
+        default=3, gt=0, le=20, description="Times a model may call tools before it has to answer, a count."
+    )
+    calls: int = Field(default=8, gt=0, le=64, description="Calls of one reply that are made, a count.")
+    result_tokens: int = Field(
+        default=300, ge=60, le=1_000, description="All results in a request together; longer ones are cut, in tokens."
+    )
+    timeout_seconds: Seconds = Field(default=15.0, gt=0, description="The longest a tool may take, in seconds.")
+    cache_seconds: int = Field(
+        default=3600, ge=0, le=86_400, description="How long the result of a call without effects holds, in seconds."
+    )
+
+
 class Settings(BaseSettings):
     """Everything that can be set; made by load_settings, which hands in what the sources say."""
 
@@ -358,6 +382,7 @@ class Settings(BaseSettings):
         default="auto", description="Code of the language of notices such as es; auto detects it."
     )
     model: ModelSettings = ModelSettings()
+    tools: ToolsSettings = ToolsSettings()
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
     telegram: TelegramSettings = TelegramSettings()
     serve: ServeSettings = ServeSettings()

@@ -15,6 +15,7 @@ from assistant.private import private_context
 from assistant.reply import Reply
 from assistant.said import Said, from_json, notices, to_json
 from assistant.talk import Talk
+from assistant.tool_use import Offer, last_problem, offer, use_tools
 from memory.database import Transaction
 from memory.static import shipped_prompt
 from memory.values import Context, Turn
@@ -48,7 +49,7 @@ async def answer(talk: Talk, *, anew: bool = False) -> AsyncIterator[Said]:
     """Answers the last message: from what is known, unless it is asked `anew`, or else by the model."""
     with timed(talk, "known"):
         known = None if anew or talk.turn is None else await find_known(talk, talk.turn)
-    async for said in ask_model(talk) if known is None else give_known(talk, known):
+    async for said in ask_model(talk, again=anew) if known is None else give_known(talk, known):
         yield said
 
 
@@ -63,11 +64,26 @@ async def give_known(talk: Talk, known: Known) -> AsyncIterator[Said]:
     await account_unasked(talk, known.kind)
 
 
-async def ask_model(talk: Talk) -> AsyncIterator[Said]:
-    """Asks the model about the last message and keeps what it says."""
+async def ask_model(talk: Talk, *, again: bool = False) -> AsyncIterator[Said]:
+    """Asks the model about the last message, makes the calls of tools it wants, and asks again with their results."""
+    talk.pending = await last_problem(talk) if again else []
+    for left in range(talk.model.tools.rounds, -1, -1):
+        async for said in ask_once(talk, tools=left > 0 and talk.private is None):
+            yield said
+        if talk.reply is None or not talk.reply.tool_calls or not left:
+            return
+        with timed(talk, "tools"):
+            told = await use_tools(talk, talk.reply.tool_calls)
+        for notice in told:
+            yield Said(text=notice, kind="notice", saved=True)
+
+
+async def ask_once(talk: Talk, *, tools: bool) -> AsyncIterator[Said]:
+    """One request: assemble, ask, keep, count."""
     talk.reply, talk.saved = None, {}
+    offered = offer(talk) if tools else Offer()
     with timed(talk, "assemble"):
-        context = await assemble(talk)
+        context = await assemble(talk, offered)
     if context.message_cut:
         yield Said(text=talk.say("message_cut"), kind="notice")
     try:
@@ -114,28 +130,32 @@ async def _taken(talk: Talk, tx: Transaction, turn: Turn) -> None:
         await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
 
 
-async def assemble(talk: Talk) -> Context:
+async def assemble(talk: Talk, offered: Offer) -> Context:
     """The request for the message, under the budget: also in the model's own tokens, where it can be asked (B6)."""
-    context = await _assembled(talk)
+    context = await _assembled(talk, offered)
     for _ in range(_MOST_RECOUNTS):
         counted = await talk.model.count_tokens(context.messages)
         if counted is None or counted < talk.memory.limits.request_tokens:
             break
         await talk.memory.calibrate_provider(talk.model.name, context.provider_tokens, counted)
-        context = await _assembled(talk)
+        context = await _assembled(talk, offered)
     talk.context = context
     return context
 
 
-async def _assembled(talk: Talk) -> Context:
-    return private_context(talk) if talk.private is not None else await talk.memory.assemble(talk.session.id)
+async def _assembled(talk: Talk, offered: Offer) -> Context:
+    if talk.private is not None:
+        return private_context(talk)
+    return await talk.memory.assemble(
+        talk.session.id, tools=offered.schemas, addendum=offered.addendum, pending=talk.pending
+    )
 
 
 async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
     """The model's reply, piece by piece; what came before an interruption counts, unless it is asked for again."""
     pieces: list[str] = []
     try:
-        stream = talk.model.stream(context.messages)
+        stream = talk.model.stream(context.messages, tools=context.tools)
         sentence, model = talk.say("withheld"), talk.model.name
         async for part in guarded(stream, shipped_prompt().text, sentence=sentence, model=model):
             if isinstance(part, Reply):
@@ -146,7 +166,8 @@ async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
     finally:
         if talk.reply is None and talk.entry is None and "".join(pieces).strip():
             talk.reply = Reply(text="".join(pieces), finish_reason="stopped", model=talk.model.name)
-    if talk.reply and not talk.reply.text.strip():  # it called tools it was not offered, and said nothing
+    calls_tools = talk.reply is not None and bool(talk.reply.tool_calls and context.tools)
+    if talk.reply and not talk.reply.text.strip() and not calls_tools:  # called what it was not offered
         yield Said(text=talk.say("no_words"), kind="error")
     for note in talk.reply.notes if talk.reply else ():
         yield Said(text=note, kind="notice")
@@ -157,7 +178,7 @@ async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
 async def keep(talk: Talk, context: Context) -> None:
     """Stores the reply and what the provider counted; a reply that never came leaves the message for /retry."""
     reply = talk.reply
-    if reply is None or not reply.text.strip():
+    if reply is None or not reply.text.strip() or (reply.tool_calls and context.tools):
         return
     if talk.private is not None:
         talk.private.append({"role": "assistant", "content": reply.text})

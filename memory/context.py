@@ -52,7 +52,12 @@ class Contexts:
         self.ceiling = limits.provider_factor
 
     async def assemble(
-        self, session_id: int, recall_tokens: int | None, tools: Sequence[Mapping[str, object]]
+        self,
+        session_id: int,
+        recall_tokens: int | None,
+        tools: Sequence[Mapping[str, object]],
+        addendum: str,
+        pending: Sequence[Mapping[str, object]],
     ) -> Context:
         """The request for the last user turn."""
         session = await self._conversation.session(session_id)
@@ -72,6 +77,8 @@ class Contexts:
             window=tuple(window),
             recalled=tuple(recalled),
             tools=tuple(tools),
+            addendum=addendum,
+            pending=tuple(pending),
             recall_tokens=recall_tokens,
             left_out=tuple(left_out),
         )
@@ -84,7 +91,7 @@ class Contexts:
             if name in ("summaries", "recalled", "facts")
             for item in report.items
         )
-        return context
+        return replace(context, messages=[*context.messages, *(dict(message) for message in pending)])
 
     def last_used(self, session_id: int) -> tuple[tuple[str, str], ...]:
         """The memory items of the last request of a session, as (section, id); told once, to the turn it led to."""

@@ -25,13 +25,16 @@ from memory.ports import Clock, Embedder, TokenCounter, system_clock
 from memory.providers import Providers
 from memory.recall import Recall
 from memory.same_question import differs, form
-from memory.signals import extract
+from memory.signals import extract, own_words
 from memory.static import StaticPrompt, shipped_prompt
+from memory.stores import facts as fact_rows
+from memory.stores import problems as problem_rows
+from memory.stores import turns as turn_rows
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
 from memory.times import moment
 from memory.tokens import count_tokens
-from memory.values import Context, FactDraft, RecallHit, Role, Session, Turn
+from memory.values import Context, FactDraft, Problem, RecallHit, Role, Session, Turn
 
 
 class Memory:
@@ -187,10 +190,39 @@ class Memory:
         return await self._conversation.language(session_id)
 
     async def assemble(
-        self, session_id: int, recall_tokens: int | None = None, tools: Sequence[Mapping[str, object]] = ()
+        self,
+        session_id: int,
+        recall_tokens: int | None = None,
+        tools: Sequence[Mapping[str, object]] = (),
+        *,
+        addendum: str = "",
+        pending: Sequence[Mapping[str, object]] = (),
     ) -> Context:
-        """The request for the last user turn of a session; reads only, and twice gives identical bytes."""
-        return await self._contexts.assemble(session_id, recall_tokens, tools)
+        """The request for the last user turn of a session; reads only, and twice gives identical bytes.
+
+        `addendum` follows the static text; `pending` are messages that follow the last one: calls of tools and what
+        they answered.
+        """
+        return await self._contexts.assemble(session_id, recall_tokens, tools, addendum, pending)
+
+    async def note_problem(self, session_id: int, source: str, text: str) -> None:
+        """Keeps what went wrong while a message was answered, in one line (L2)."""
+        problem = Problem(at=self._clock(), source=source, text=" ".join(text.split()))
+        async with self.database.transaction() as tx:
+            await problem_rows.insert(tx, session_id, problem)
+
+    async def last_problem(self, session_id: int, since: datetime) -> Problem | None:
+        """What last went wrong in a session since then."""
+        return await problem_rows.last(self.database, session_id, since)
+
+    async def own_words_of(self, session_id: int) -> list[str]:
+        """What the user said in a session in their own voice, as far as it is still there as it was said."""
+        turns = await turn_rows.with_content(self.database)
+        return [own_words(turn.content) for turn in turns if turn.session_id == session_id and turn.role == "user"]
+
+    async def state(self) -> str:
+        """Changes with every turn and every fact: what was read in one state holds in it."""
+        return await fact_rows.state(self.database)
 
     async def run_pending(self) -> int:
         """Does all the work that is owed: compresses what left the window. Returns how many segments."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 Domain = Literal["work", "preferences", "decisions", "personal", "projects"]
 Confidence = Literal["high", "medium", "low"]
@@ -178,6 +178,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that went wrong while a message was answered (L2): one line, none of it said by anybody."""
+
+    at: datetime
+    source: str  # the name of a tool, or "model"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A segment of turns as keys and values (S1); never prose, never changed."""
 
@@ -253,7 +262,7 @@ class LeftOut:
 class Context:
     """A request, ready to be sent, and the account of it."""
 
-    messages: list[dict[str, str]]
+    messages: list[dict[str, Any]]
     tokens: int
     provider_tokens: int
     sections: dict[Section, SectionReport]

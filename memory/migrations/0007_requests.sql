@@ -55,3 +55,14 @@ CREATE TRIGGER answers_of_a_deleted_fact AFTER DELETE ON facts
 BEGIN
     DELETE FROM answers WHERE id IN (SELECT answer_id FROM answer_facts WHERE fact_id = old.id);
 END;
+
+-- What went wrong while a message was answered, in one line; nothing anybody said.
+CREATE TABLE problems (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    at         TEXT NOT NULL,
+    session_id INTEGER NOT NULL,
+    source     TEXT NOT NULL,  -- the name of a tool, or "model"
+    text       TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX problems_session ON problems (session_id, id);
