@@ -344,8 +344,8 @@ class ToolsSettings(Section):
     offer: Literal["auto", "never"] = Field(
         default="auto", description="Whether tools are offered; auto: to every model but the embedded one."
     )
-    fetch_hosts: Names = Field(
-        default=(),
+    fetch_hosts: Names | None = Field(
+        default=None,
         description="Hosts fetch_url may read, a list of names; * means every public one, none turns it off.",
         examples=[["en.wikipedia.org"]],
     )

@@ -34,7 +34,7 @@ async def run(talk: "Talk", given: Address) -> Result:
     try:
         async with httpx.AsyncClient(follow_redirects=False, trust_env=False, timeout=TOOL.timeout_seconds) as client:
             for _ in range(_MOST_REDIRECTS + 1):
-                await _check(url, talk.model.tools.fetch_hosts)
+                await _check(url, talk.model.tools.fetch_hosts or ())
                 async with client.stream("GET", url) as response:
                     if response.is_redirect:
                         url = str(response.next_request.url) if response.next_request else ""
