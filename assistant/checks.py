@@ -99,6 +99,18 @@ def names_alike(given: Mapping[str, Given], default_owner: str) -> list[str]:
     return problems
 
 
+def groups_apart(given: Mapping[str, Given], default_owner: str) -> list[str]:
+    """Groups, whose ids are below 0, that would share the memory of a person or of another group."""
+    people = {"owner": chosen(given, "owner") or default_owner}
+    people |= {key: chosen(given, key) for key in given if key.startswith("telegram.people.")}
+    names = list(people.values())
+    return [
+        problem(key, given, "a group has a memory of its own: give it a name nobody else has")
+        for key, name in people.items()
+        if key.startswith("telegram.people.-") and names.count(name) > 1
+    ]
+
+
 def report(problems: list[str]) -> str:
     """All of it as one text."""
     if len(problems) == 1:

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from assistant import offers
+from assistant.offers import Offer
 from assistant.people import copies_beside
 from assistant.talk import Talk
 from assistant.traces import scrub
@@ -21,6 +23,7 @@ class Answer:
     verbatim: bool = False  # to be copied, not read: no Markdown
     ask_again: bool = False
     leave: bool = False
+    offers: tuple[Offer, ...] = ()
 
 
 Handler = Callable[[Talk, str], Awaitable[Answer]]
@@ -44,6 +47,8 @@ async def answer_command(talk: Talk, text: str) -> Answer:
     """Runs a command; what the engine refuses becomes a sentence."""
     name, argument = command_name(text), (*text.split(maxsplit=1), "")[1]
     handler = HANDLERS.get(name)
+    if handler is not _forget:
+        talk.forgetting = None  # the second word has to follow the first
     if handler is None:
         close = get_close_matches(name, HANDLERS, n=1)
         meant = " " + talk.say("meant_command", command=f"/{close[0]}") if close else ""
@@ -73,11 +78,18 @@ async def _help(talk: Talk, _: str) -> Answer:
     return Answer(text="\n".join(f"- `/{name}` {plain(_usage(talk, name))}" for name in HANDLERS))
 
 
+async def _start(talk: Talk, _: str) -> Answer:
+    return Answer(text=f"{talk.say('welcome')}\n\n{(await _help(talk, '')).text}")
+
+
 async def _facts(talk: Talk, text: str) -> Answer:
+    text, page = offers.page_of(text)
     facts = await talk.memory.facts.list("active", text=text or None)
     if not facts:
         return Answer(text=talk.say("no_facts_like", text=plain(text)) if text else talk.say("no_facts"))
-    return Answer(text="\n".join(_fact_line(talk, fact) for fact in facts))
+    shown, where, offered = offers.paged(talk, facts, text, page or 1)
+    lines = [_fact_line(talk, fact) for fact in shown]
+    return Answer(text="\n".join([*lines, *([f"\n{where}"] if where else [])]), offers=offered)
 
 
 def _fact_line(talk: Talk, fact: Fact) -> str:
@@ -85,14 +97,31 @@ def _fact_line(talk: Talk, fact: Fact) -> str:
     return f"- `{fact.id}` {plain(fact.fact)} ({', '.join(marks)})"
 
 
+async def _keep(talk: Talk, fact_id: str) -> Answer:
+    fact_id, page = offers.page_of(fact_id)
+    if not fact_id:
+        return _needs_text(talk, "keep")
+    fact = await talk.memory.facts.confirm(fact_id)
+    return Answer(text=talk.say("confirmed", fact=plain(fact.fact)), offers=offers.back(talk, page))
+
+
+async def _replace(talk: Talk, ids: str) -> Answer:
+    old, _, new = ids.partition(" ")
+    if not new.strip():
+        return _needs_text(talk, "replace")
+    fact = await talk.memory.facts.supersede(old, new.strip())
+    return Answer(text=talk.say("confirmed", fact=plain(fact.fact)))
+
+
 async def _remember(talk: Talk, text: str) -> Answer:
     if not text:
         return _needs_text(talk, "remember")
     fact = await talk.memory.facts.add(text, language=talk.language)
-    return Answer(text=talk.say("saved_undo", id=fact.id, fact=plain(fact.fact)))
+    return Answer(text=talk.say("saved_undo", id=fact.id, fact=plain(fact.fact)), offers=offers.undo(talk, fact.id))
 
 
 async def _forget(talk: Talk, fact_id: str) -> Answer:
+    fact_id, page = offers.page_of(fact_id)
     if not fact_id:
         return _needs_text(talk, "forget")
     fact = await talk.memory.facts.get(fact_id)
@@ -100,8 +129,9 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
         preview = await talk.memory.facts.preview_forget(fact.id)
         talk.forgetting = fact.id
         words = [known.fact for known in preview.facts] + [line.text for line in preview.statements]
-        gone = [f"“{plain(text)}”" for text in words]
-        return Answer(text=talk.say("forget_preview", id=fact.id, facts="; ".join(gone)))
+        gone = "; ".join(f"“{plain(text)}”" for text in words)
+        offered = offers.really_forget(talk, fact.id, page)
+        return Answer(text=talk.say("forget_preview", id=fact.id, facts=gone), offers=offered)
     talk.forgetting = None
     done = await talk.memory.facts.forget(fact.id)
     texts = [text for known in done.facts for text in (known.fact, known.quote)]
@@ -110,7 +140,7 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
     if talk.data_dir is not None:
         scrub(talk.data_dir, texts)
     talk.context = talk.reply = talk.turn = None  # the last request held it too
-    return Answer(text=talk.say("forgotten", id=fact.id))
+    return Answer(text=talk.say("forgotten", id=fact.id), offers=offers.back(talk, page))
 
 
 async def _pin(talk: Talk, fact_id: str) -> Answer:
@@ -238,9 +268,12 @@ def _usage(talk: Talk, name: str) -> str:
 
 
 HANDLERS: dict[str, Handler] = {
+    "start": _start,
     "help": _help,
     "facts": _facts,
     "remember": _remember,
+    "keep": _keep,
+    "replace": _replace,
     "forget": _forget,
     "pin": _pin,
     "why": _why,
@@ -255,4 +288,4 @@ HANDLERS: dict[str, Handler] = {
     "export": _export,
     "quit": _quit,
 }
-ALIASES = {"memory": "facts", "exit": "quit", "bye": "quit", "start": "help"}
+ALIASES = {"memory": "facts", "exit": "quit", "bye": "quit"}

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from memory.ports import Clock, system_clock
 
 if TYPE_CHECKING:
     from assistant.settings import LoadedSettings, Settings
+    from memory.language import LanguagePack
 
 
 async def serve(
@@ -80,7 +81,7 @@ class Daemon:
         self._parts: dict[str, asyncio.Task[None]] = {}
         self._log = get_logger(part="daemon")
         self.started_at: datetime = clock()
-        self.channels: dict[str, Channel] = {channel.name: channel for channel in open_channels(settings)}
+        self.channels: dict[str, Channel] = {channel.name: channel for channel in open_channels(settings, people.packs)}
         self.inbox = Inbox(people, self.channels, settings, tasks)
         self.upkeep = Upkeep(people, self.inbox, settings, clock)
         self.control = Control(settings.data_dir, people, self.status)
@@ -105,7 +106,8 @@ class Daemon:
     def status(self) -> dict[str, Any]:
         """How it is, for people and programs; nothing anybody said."""
         backup = self.upkeep.last_backup
-        problems = (self.inbox.last_problem, self.upkeep.last_problem)
+        channels = (getattr(channel, "last_problem", "") for channel in self.channels.values())
+        problems = (self.inbox.last_problem, self.upkeep.last_problem, *channels)
         return {
             "pid": os.getpid(),
             "started_at": self.started_at.isoformat(timespec="seconds"),
@@ -137,16 +139,22 @@ class Daemon:
         raise PartEnded(f"The part “{name}” came to an end by itself.")
 
 
-def open_channels(settings: "Settings") -> list[Channel]:
+def open_channels(settings: "Settings", packs: "Mapping[str, LanguagePack]") -> list[Channel]:
     """The channels the settings ask for."""
     given = settings.serve
+    messenger: list[Channel] = []
+    if settings.telegram.token is not None:
+        from assistant.telegram.channel import TelegramChannel
+
+        messenger.append(TelegramChannel(settings, packs))
     return [
+        *messenger,
         LineChannel(
             socket_file(settings.data_dir, LineChannel.name),
             owner=settings.owner,
             message_characters=given.message_characters,
             delivery_seconds=given.delivery_seconds,
-        )
+        ),
     ]
 
 

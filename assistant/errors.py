@@ -5,6 +5,7 @@ AssistantError
 ├── AlreadyServing          another daemon has the data folder
 ├── NotServing              there is no daemon to ask
 ├── NotDelivered            a channel could not deliver a reply now
+├── ChannelFailed           a channel cannot go on; somebody has to correct something
 ├── PartEnded               a part of the daemon came to an end by itself
 └── ModelError              the model gave no answer that can be used
     ├── ModelUnreachable    nobody answers at the address
@@ -39,6 +40,10 @@ class NotServing(AssistantError):
 
 class NotDelivered(AssistantError):
     """The reply could not be delivered now; it is kept."""
+
+
+class ChannelFailed(AssistantError):
+    """A channel cannot go on, and waiting does not help."""
 
 
 class PartEnded(AssistantError):

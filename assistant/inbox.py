@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from assistant.channels import Channel, Inbound
 from assistant.commands import command_name
+from assistant.edited import correct
 from assistant.errors import AssistantError, NotDelivered
 from assistant.logs import bound, get_logger
 from assistant.open_people import Person
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from assistant.settings import Settings
 
 Key = tuple[str, str, str]  # owner, channel, chat
-RUN_ONCE = frozenset({"undo"})  # to run these twice is not the same as once
+RUN_ONCE = frozenset({"undo", "replace"})  # to run these twice is not the same as once
 
 
 class Inbox:
@@ -85,6 +86,7 @@ class Inbox:
                 content="" if refusal is not None else message.content,
                 speaker=message.speaker,
                 toggles_private=refusal is None and command_name(message.text) == "private",
+                corrects=message.corrects or None,
             )
             if new and refusal is not None:
                 await person.memory.journal.answer(entry, to_json(refusal))
@@ -107,6 +109,28 @@ class Inbox:
             self._chats[key] = self._tasks.create_task(serving, name=f"chat {channel} {chat}")
         except RuntimeError:  # the daemon is ending; the journal has it
             serving.close()
+
+    async def places(self, owner: str, message: Received) -> dict[int, str]:
+        """Where the parts of a reply are in their channel."""
+        async with self._people.using(owner) as person:
+            return await person.memory.journal.places(message)
+
+    async def note(self, owner: str, message: Received, part: int, place: str | None) -> None:
+        """Notes where a part of a reply will be."""
+        async with self._people.using(owner) as person:
+            await person.memory.journal.note(message, part, place)
+
+    async def knows(self, owner: str, message: Received, place: str) -> bool:
+        """Whether a place in the same chat is that of any reply."""
+        async with self._people.using(owner) as person:
+            return await person.memory.journal.knows(message, place)
+
+    async def react(self, owner: str, channel: str, chat: str, place: str, value: int | None) -> None:
+        """What somebody thinks of the reply at a place; what is no reply to a message is passed over."""
+        async with self._people.using(owner) as person:
+            turn_id = await person.memory.journal.turn_at(channel, chat, place)
+            if turn_id is not None:
+                await person.memory.react(turn_id, value)
 
     async def drain(self, grace_seconds: float) -> int:
         """Takes nothing more and lets replies under way come to their end; those that do not stay in the journal."""
@@ -186,6 +210,7 @@ class Inbox:
         talk = await self._people.talk(person, entry)
         text = self._private.get((person.owner, entry.id), entry.content)
         talk.entry, talk.said, talk.speaker = entry, [], entry.speaker
+        talk.facts_a_page = getattr(self._channels[entry.channel], "facts_a_page", 0)
         talk.private = (talk.private or []) if entry.private else None
         began = time.perf_counter()
         try:
@@ -215,6 +240,8 @@ class Inbox:
         if command_name(text) in RUN_ONCE:
             await talk.memory.journal.begin(entry)
         turn = take_turn(talk, text) if entry.turn_id is None else resume_turn(talk)
+        if entry.corrects is not None:
+            turn = correct(talk, entry, text)
         async with aclosing(turn) as parts:  # type: ignore[type-var]
             async for said in parts:
                 talk.said.append(said)
@@ -224,23 +251,23 @@ class Inbox:
 
     async def _refusal(self, person: Person, channel: str, message: Inbound) -> list[Said] | None:
         """What to say to a message that is too long, or one too many; nothing at all from the second in a row on."""
-        if not message.content.strip():
-            return []
         talk = person.talks.get((channel, message.chat))
+        if not message.content.strip() and not message.answer:
+            return []
         length = len(message.content)
         if length > self._settings.message_characters:
             return [self._sentence(person, talk, "too_long", count=length, limit=self._settings.message_characters)]
         waiting = await person.memory.journal.unanswered(channel, message.chat)
         wait = self._rate.wait_seconds((person.owner, channel, message.chat))
         if wait is None and waiting < self._settings.waiting_messages:
-            return None
+            return [self._sentence(person, talk, message.answer, message.language)] if message.answer else None
         if not self._rate.first_refusal((person.owner, channel, message.chat)):
             return []
         return [self._sentence(person, talk, "too_many", seconds=max(1, round(wait or 60)))]
 
-    def _sentence(self, person: Person, talk: Talk | None, key: str, **values: object) -> Said:
+    def _sentence(self, person: Person, talk: Talk | None, key: str, language: str = "", **values: object) -> Said:
         packs = person.memory.packs
-        pack = packs[talk.language if talk else self._people.language or "en"]
+        pack = packs[talk.language if talk else self._people.language or (language if language in packs else "en")]
         text = pack.answers.get(key) or pack.notices.get(key) or packs["en"].answers[key]
         return Said(text=text.format(**values), kind="error")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assistant.model import ChatModel
     from assistant.settings import LoadedSettings
     from memory import Memory
+    from memory.language import LanguagePack
     from memory.ports import Clock
     from memory.values import Received
 
@@ -55,6 +56,11 @@ class People:
         finally:
             for person in people._open.values():
                 await person.closing.aclose()
+
+    @property
+    def packs(self) -> "Mapping[str, LanguagePack]":
+        """The languages in force."""
+        return self._packs
 
     @property
     def language(self) -> str | None:

@@ -31,6 +31,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from assistant.checks import (
     chosen,
     fallback_providers,
+    groups_apart,
     invalid,
     limits_out_of_range,
     missing,
@@ -263,9 +264,48 @@ class TelegramSettings(Section):
     """The Telegram bot and who may talk to it."""
 
     token: Secret | None = Field(default=None, description="Token from @BotFather, a secret.", examples=["..."])
+    base_url: Url = Field(
+        default="https://api.telegram.org", repr=False, description="Address of the Bot API server, a URL."
+    )
+    proxy: Url | None = Field(
+        default=None, repr=False, description="Proxy on the way there, a URL.", examples=["http://localhost:3128"]
+    )
+    streaming: Literal["drafts", "edits", "off"] = Field(
+        default="drafts", description="How a reply is shown while it is made; drafts become edits where there are none."
+    )
+    poll_seconds: int = Field(
+        default=30, ge=0, le=600, description="How long the server may hold a request for news, in seconds."
+    )
+    timeout_seconds: Seconds = Field(default=15.0, gt=0, description="Patience with any other request, in seconds.")
+    draft_seconds: Seconds = Field(
+        default=0.7, ge=0, description="Pause between two states of a reply shown as a draft, in seconds."
+    )
+    edit_seconds: Seconds = Field(
+        default=1.5, ge=0, description="Pause between two edits of a reply in a private chat, in seconds."
+    )
+    group_edit_seconds: Seconds = Field(
+        default=4.0, ge=0, description="The same in a group, where Telegram allows fewer, in seconds."
+    )
+    typing_seconds: Seconds = Field(default=4.5, gt=0, description="How often “typing” is shown again, in seconds.")
+    flood_wait_seconds: Seconds = Field(
+        default=30.0,
+        ge=0,
+        description="The longest wait the server may ask for before a reply is put off, in seconds.",
+    )
+    retry_seconds: Seconds = Field(
+        default=2.0, gt=0, description="Pause after a failed request, doubled each time, in seconds."
+    )
+    retry_max_seconds: Seconds = Field(default=60.0, gt=0, description="The longest such pause, in seconds.")
+    conflict_seconds: Seconds = Field(
+        default=60.0, ge=0, description="How long another program with the same token is put up with, in seconds."
+    )
+    document_bytes: int = Field(
+        default=200_000, gt=0, le=20_000_000, description="The largest text document that is read, in bytes."
+    )
+    facts_a_page: int = Field(default=5, gt=0, le=40, description="Facts on one page of /facts, a count.")
     people: dict[TelegramId, Owner] = Field(
         default={},
-        description="Who may write: numeric Telegram id = owner, one a line; empty means nobody.",
+        description="Who may write: numeric Telegram id = owner, groups are below 0; empty means nobody.",
         examples=[{"123456789": "me"}],
     )
 
@@ -405,7 +445,8 @@ class Settings(BaseSettings):
     def secrets(self) -> tuple[str, ...]:
         """Every secret set, in the clear, for the one who has to keep them out of the logs."""
         keys = (self.model.api_key, self.embeddings.api_key, self.telegram.token, *self.model.fallback_keys.values())
-        urls = (urlsplit(url) for url in (self.model.base_url, self.embeddings.base_url) if url)
+        given = (self.model.base_url, self.embeddings.base_url, self.telegram.base_url, self.telegram.proxy)
+        urls = (urlsplit(url) for url in given if url)
         users = (part for url in urls for part in (url.password, url.password and unquote(url.password)) if part)
         return (*(key.get_secret_value() for key in keys if key), *users)
 
@@ -477,6 +518,7 @@ def load_settings(
     given |= customary(environ, _customary_names({**given, **variables}))
     given |= {**variables, **(options or {})}
     problems += limits_out_of_range(given, keys) + names_alike(given, str(keys["owner"].default))
+    problems += groups_apart(given, str(keys["owner"].default))
     problems += missing(given, chosen(given, "embeddings.base_url") or OPENAI_URL)
     base = file.parent if file else cwd
     given["data_dir"] = _placed(given, base, environ, problems)

@@ -47,6 +47,7 @@ class Talk:
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
     known_question: str | None = None  # the last message, if it was answered without a model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
+    facts_a_page: int = 0  # where the channel has buttons
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
     said: list["Said"] = field(default_factory=list)  # all that was said in answer to it so far
 

@@ -8,6 +8,7 @@ import pty
 import random
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -213,16 +214,97 @@ async def serving(
 
 def start_olvido(*arguments: object, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     """The command line in a process of its own; its output and errors are pipes."""
-    root = str(Path(__file__).parents[1])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         [sys.executable, "-c", "from assistant.cli import main; main()", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path, **environment},
+        env=_where_ours_is(environment),
     )
+
+
+def _where_ours_is(environment: Mapping[str, str]) -> dict[str, str]:
+    root = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path, **environment}
+
+
+_FORKS = """
+import asyncio, os, sys, tempfile
+import openai, telegram, assistant.daemon, assistant.model, assistant.telegram.channel
+from assistant.cli import main
+from memory import Memory
+
+async def once():
+    with tempfile.TemporaryDirectory() as folder:
+        async with Memory.open(folder + "/warm.db") as memory:
+            session = await memory.open_session("none", "none")
+            await memory.add_turn(session.id, "user", "What is this about?")
+            await memory.assemble(session.id)
+
+asyncio.run(once())
+for _ in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(2, 1)
+        sys.exit(main())
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class ForkedOlvido:
+    """The command line in one process after the other; what each would load anew is loaded once, before they fork."""
+
+    def __init__(self, *arguments: object, environment: Mapping[str, str], errors: Path) -> None:
+        self._errors = errors
+        with errors.open("w") as written:
+            self._parent = subprocess.Popen(
+                [sys.executable, "-c", _FORKS, *map(str, arguments)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=written,
+                text=True,
+                env=_where_ours_is(environment),
+            )
+        self._child = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child:
+            self.end(signal.SIGKILL)
+        self._parent.communicate()
+
+    def start(self) -> None:
+        """Starts the next one."""
+        assert self._parent.stdin and self._parent.stdout
+        self._parent.stdin.write("\n")
+        self._parent.stdin.flush()
+        self._child = int(self._parent.stdout.readline())
+
+    def end(self, with_signal: int) -> int:
+        """Ends the one that runs; its exit code."""
+        assert self._parent.stdout
+        with suppress(ProcessLookupError):
+            os.kill(self._child, with_signal)
+        self._child = 0
+        return int(self._parent.stdout.readline())
+
+    def title(self) -> bytes:
+        """How the one that runs is shown among the processes, where the system tells."""
+        files = [Path(f"/proc/{self._child}/{name}") for name in ("cmdline", "comm")]
+        return b" ".join(file.read_bytes() for file in files if file.exists())
+
+    def check(self) -> None:
+        """Raises RuntimeError when the one that should run does not."""
+        try:
+            os.kill(self._child, 0)
+        except ProcessLookupError:
+            raise RuntimeError(f"it ended by itself: {self._errors.read_text()}") from None
 
 
 class _Listener(ThreadingHTTPServer):

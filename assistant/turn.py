@@ -13,7 +13,7 @@ from assistant.guard import guarded
 from assistant.known import Known, find_known
 from assistant.private import private_context
 from assistant.reply import Reply
-from assistant.said import Said, from_json, notices, to_json
+from assistant.said import Said, due_notice, from_json, notices, to_json
 from assistant.talk import Talk
 from assistant.tool_use import Offer, last_problem, offer, use_tools
 from memory.database import Transaction
@@ -33,6 +33,8 @@ async def take_turn(talk: Talk, text: str) -> AsyncIterator[Said]:
         await receive(talk, text)
     for notice in notices(talk, talk.turn) if talk.turn else ():
         yield notice
+    if talk.entry and talk.facts_a_page and (due := await due_notice(talk)):
+        yield due
     async for said in answer(talk):
         yield said
 
@@ -105,7 +107,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
     """A /command is answered here; only /retry reaches the model."""
     result = await answer_command(talk, text)
     if result.text:
-        yield Said(text=result.text, kind="command", verbatim=result.verbatim)
+        yield Said(text=result.text, kind="command", verbatim=result.verbatim, offers=result.offers)
     if result.ask_again:
         async for said in answer(talk, anew=True):
             yield said
@@ -113,7 +115,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
 
 async def receive(talk: Talk, text: str) -> None:
     """Stores the message and what it teaches, durably; in private nothing is stored."""
-    talk.reply = None
+    talk.reply = talk.forgetting = None
     if talk.private is not None:
         talk.private.append({"role": "user", "content": text})
         talk.turn = None

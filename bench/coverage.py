@@ -22,6 +22,7 @@ class Said:
 
     speaker: str
     text: str
+    day: str = ""
 
 
 def words(text: str, language: str = "en") -> frozenset[str]:
@@ -52,14 +53,17 @@ def fill(order: Sequence[int], tokens: Sequence[int], budget: int) -> list[int]:
 
 
 class Baselines:
-    """Recency, vectors, BM25 and their plain fusion over all raw turns of a dialogue, every one of them kept."""
+    """Recency, vectors, BM25 and their plain fusion over all raw turns of a dialogue, every one of them kept.
+
+    Each turn has its date before it, without which no "when" could be answered; it costs tokens and is not searched.
+    """
 
     NAMES = ("most recent turns", "vectors", "BM25", "fusion")
 
     def __init__(self, turns: Sequence[Said]) -> None:
         self._embedder = EmbeddedEmbedder()
         self._texts = [f"{turn.speaker}: {turn.text}" for turn in turns]
-        self.tokens = [count_tokens(text) for text in self._texts]
+        self.tokens = [count_tokens(f"[{turn.day}] {text}") for turn, text in zip(turns, self._texts, strict=True)]
         self.words = [words(text) for text in self._texts]
         self._vectors = self._embedder.embed_now(self._texts)
         self._counts = [Counter(stems(text, load_packs()["en"])) for text in self._texts]

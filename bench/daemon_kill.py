@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ import pysqlite3
 
 from assistant.line_client import LineClient
 from assistant.sockets import socket_file
-from assistant.testing import EchoServer, settings_for, start_olvido
+from assistant.testing import EchoServer, ForkedOlvido, settings_for
 from bench import report
 
 QUICK = ("--rounds", "5")
@@ -56,25 +55,23 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
         for client in clients:
             await stack.enter_async_context(client.connected())
         talking = [asyncio.create_task(_talk(client, stop)) for client in clients]
+        olvido = stack.enter_context(
+            ForkedOlvido("--data-dir", folder, "serve", environment=environment, errors=folder / "errors")
+        )
         for _ in range(rounds):
-            process = start_olvido("--data-dir", folder, "serve", environment=environment)
-            stack.callback(process.kill)
             before, answers = (sum(map(count, clients)) for count in (_connections, _answered))
-            await _until(process, lambda before=before: sum(map(_connections, clients)) > before)
+            await asyncio.to_thread(olvido.start)
+            await _until(olvido, lambda before=before: sum(map(_connections, clients)) > before)
             wanted = answers + chance.randrange(MOST_ANSWERS)  # 0: while it is still getting ready
-            await _until(process, lambda wanted=wanted: sum(map(_answered, clients)) >= wanted)
+            await _until(olvido, lambda wanted=wanted: sum(map(_answered, clients)) >= wanted)
             await asyncio.sleep(chance.uniform(0, LATEST_KILL_SECONDS))
-            process.kill()
-            await asyncio.to_thread(process.communicate)
+            await asyncio.to_thread(olvido.end, signal.SIGKILL)
         stop.set()
-        process = start_olvido("--data-dir", folder, "serve", environment=environment)
-        stack.callback(process.kill)
-        await _until(process, lambda: all(task.done() for task in talking))
+        await asyncio.to_thread(olvido.start)
+        await _until(olvido, lambda: all(task.done() for task in talking))
         await asyncio.gather(*talking)
-        process.send_signal(signal.SIGTERM)
-        await asyncio.to_thread(process.communicate)
-        if process.returncode != 0:
-            raise RuntimeError(f"the last daemon ended with {process.returncode}")
+        if code := await asyncio.to_thread(olvido.end, signal.SIGTERM):
+            raise RuntimeError(f"the last daemon ended with {code}")
     return clients
 
 
@@ -98,10 +95,9 @@ async def _talk(client: LineClient, stop: asyncio.Event) -> None:
         await client.answer(str(last))
 
 
-async def _until(process: subprocess.Popen[str], true: Any) -> None:
+async def _until(olvido: ForkedOlvido, true: Any) -> None:
     while not true():
-        if process.poll() is not None:
-            raise RuntimeError(f"the daemon ended by itself: {process.communicate()[1]}")
+        olvido.check()
         await asyncio.sleep(0.02)
 
 

@@ -132,13 +132,13 @@ def _locomo_turns(talk: Mapping[str, Any]) -> tuple[dict[str, Said], list[tuple[
     number = 1
     while f"session_{number}_date_time" in talk:
         said = []
+        at = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
         for row in talk.get(f"session_{number}", ()):
             caption = f" [image: {row['blip_caption']}]" if row.get("blip_caption") else ""
-            turn = Said(speaker=row["speaker"], text=row["text"] + caption)
+            turn = Said(speaker=row["speaker"], text=row["text"] + caption, day=f"{at:%Y-%m-%d}")
             turns[row["dia_id"]] = turn
             said.append(("user" if row["speaker"] == talk["speaker_a"] else "assistant", turn))
         if said:
-            at = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
             sessions.append((at, said))
         number += 1
     return turns, sessions
@@ -199,11 +199,12 @@ async def longmemeval(file: Path, folder: Path, noise: Path | None, full: bool) 
 
 
 def _before(context: Context, keys: Sequence[Sequence[frozenset[str]]]) -> bool:
-    """Whether no old value stands among the facts, which have no date, and what is recalled is in order of time."""
-    facts = [words(item.text) for item in context.sections["facts"].items]
-    new = [fact for fact in facts if covers(keys[-1], [fact])]
-    old = [fact for fact in facts if any(covers(session, [fact]) for session in keys[:-1]) and fact not in new]
+    """Whether no old value stands among the facts without a date, and what is recalled is in order of time."""
     text = context.messages[-1]["content"]
+    facts = text.partition("The user said:\n")[2].partition("</memory>")[0].splitlines()
+    undated = [words(line) for line in facts if not re.search(r"\(\d{4}-\d{2}-\d{2}\)$", line)]
+    new = [fact for fact in undated if covers(keys[-1], [fact])]
+    old = [fact for fact in undated if any(covers(session, [fact]) for session in keys[:-1]) and fact not in new]
     dates = re.findall(r"^(\d{4}-\d{2}-\d{2}):$", text, re.MULTILINE)
     return not old and dates == sorted(dates)
 

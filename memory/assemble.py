@@ -364,7 +364,7 @@ def _by_day(dated: Sequence[tuple[datetime, str]]) -> list[str]:
 
 
 def _facts_text(parts: Parts) -> str:
-    """One that was not said lately carries its date, so that what came after it can be told to be newer."""
+    """One that was not learnt lately carries its date, so that what came after it can be told to be newer."""
     lines = [f"- {one.fact.fact}" + (f" ({one.since:%Y-%m-%d})" if one.since else "") for one in parts.facts]
     return "\n".join(["The user said:", *lines]) if lines else ""
 

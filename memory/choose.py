@@ -21,7 +21,7 @@ class Candidate:
 
     fact: Fact
     similarity: float
-    old: bool = False  # not said lately: it is shown with its date
+    old: bool = False  # not learnt lately: it is shown with its date
 
 
 def choose(
@@ -80,6 +80,11 @@ def _relevance(
     return score, ""
 
 
+def is_said(fact: Fact, lines: Sequence[str], packs: Mapping[str, LanguagePack]) -> bool:
+    """Whether one of these lines says a fact."""
+    return _already_said(fact, [set(stems(line, packs.get(fact.language))) for line in lines], packs)
+
+
 def _already_said(fact: Fact, said: Sequence[set[str]], packs: Mapping[str, LanguagePack]) -> bool:
     words = set(stems(fact.fact, packs.get(fact.language)))
     return not fact.pinned and bool(words) and any(words <= turn for turn in said)
@@ -92,7 +97,7 @@ def _within_budget(
     used = pinned_used = 0
     for score, why, candidate in scored:
         fact = candidate.fact
-        since = fact.last_confirmed_at if candidate.old and not fact.pinned else None
+        since = fact.created_at if candidate.old and not fact.pinned else None
         tokens = count(fact.fact) + LINE_TOKENS + (_DATE_TOKENS if since else 0)
         if used + tokens > limits.facts_tokens or (fact.pinned and pinned_used + tokens > limits.pinned_tokens):
             continue

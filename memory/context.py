@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from memory.assemble import Parts, assemble
+from memory.choose import is_said
 from memory.conversation import Conversation
 from memory.database import Database
 from memory.errors import Refused
@@ -121,9 +122,12 @@ class Contexts:
         chosen = await self._facts.choose(asked, sent, language)
         repeated = [c.fact for c in chosen if c.fact.turn_id == message.id and not c.fact.pinned]
         notes = [LeftOut(section="facts", id=fact.id, why="the message itself says it (F9)") for fact in repeated]
+        lines = [hit.text for hit in parts.recalled]  # among them an old fact stands in the order of time
+        dated = [c.fact for c in chosen if c.since and is_said(c.fact, lines, self._packs)]
+        notes += [LeftOut(section="facts", id=fact.id, why="recalled with its date (F9)") for fact in dated]
         parts = replace(
             parts,
-            facts=tuple(c for c in chosen if c.fact not in repeated),
+            facts=tuple(c for c in chosen if c.fact not in repeated and c.fact not in dated),
             left_out=(*parts.left_out, *notes),
         )
         build = partial(

@@ -24,17 +24,19 @@ from memory.limits import Limits
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
 from memory.providers import Providers
 from memory.recall import Recall
+from memory.revise import Revision
 from memory.same_question import differs, form
 from memory.signals import extract, own_words
 from memory.static import StaticPrompt, shipped_prompt
 from memory.stores import facts as fact_rows
 from memory.stores import problems as problem_rows
+from memory.stores import reactions
 from memory.stores import turns as turn_rows
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
 from memory.times import moment
 from memory.tokens import count_tokens
-from memory.values import Context, FactDraft, Problem, RecallHit, Role, Session, Turn
+from memory.values import Context, Corrected, FactDraft, Problem, RecallHit, Role, Session, Turn
 
 
 class Memory:
@@ -115,6 +117,9 @@ class Memory:
             limits=limits,
         )
         self.journal = Journal(database=database, clock=clock)
+        self._revision = Revision(
+            database=database, index=index, facts=self.facts, packs=packs, limits=limits, count=count
+        )
         self._compressor = Compressor(
             database=database,
             index=index,
@@ -179,6 +184,18 @@ class Memory:
         """Stores a message; one of the user teaches its facts, and `also` is run, in the same transaction."""
         used = self._contexts.last_used(session_id) if role == "assistant" else ()
         return await self._conversation.add_turn(session_id, role, content, speaker, used, also)
+
+    async def correct_turn(self, turn_id: int, content: str) -> Corrected:
+        """A message of the user was edited: what was learnt from it is learnt from its new words."""
+        await self.answers.drop_all()  # one may rest on the words that are gone
+        return await self._revision.correct(turn_id, content)
+
+    async def react(self, turn_id: int, value: int | None) -> None:
+        """The user's thumb on the answer to a turn: 1 up, -1 down, None taken back (E1)."""
+        async with self.database.transaction() as tx:
+            await reactions.react(tx, turn_id, value, self._clock())
+        if value is not None and value < 0:
+            await self.answers.reject(turn_id=turn_id)
 
     async def last_turn(self, session_id: int) -> Turn | None:
         """The newest turn of a session that is still in its window."""

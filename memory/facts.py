@@ -107,6 +107,16 @@ class Facts:
         found = [fact for fact in facts if is_due(fact, self._clock(), self._limits)]
         return sorted(found, key=lambda fact: fact.last_confirmed_at)
 
+    async def offer_due(self) -> Fact | None:
+        """The next fact to offer for keeping; each is offered once as it comes near its end (F12)."""
+        done = await rows.offered(self._database)
+        waiting = [fact for fact in await self.due() if (fact.id, fact.last_confirmed_at) not in done]
+        if not waiting:
+            return None
+        async with self._database.transaction() as tx:
+            await rows.offer(tx, waiting[0])
+        return waiting[0]
+
     def fades_at(self, fact: Fact) -> datetime:
         """When a fact next loses its place if nobody confirms it."""
         return fades_at(fact, self._limits)
@@ -181,6 +191,19 @@ class Facts:
         changes |= {"domain": domain} if domain else {}
         changes |= {"confidence": confidence} if confidence else {}
         return await self._change(fact_id, "edited", **changes)
+
+    async def supersede(self, old_id: str, new_id: str) -> Fact:
+        """Of two facts that cannot both be true the user chose the second (F7); returns it."""
+        new = await self.get(new_id)
+        async with self._database.transaction() as tx:
+            old = await rows.get(tx, old_id)
+            if new.status != "current" or old is None or old.status != "current" or old_id == new_id:
+                raise Refused("One of the two does not hold any more, so there is nothing to choose.")
+            gone = replace(old, status="superseded", superseded_by=new.id)
+            await rows.update(tx, gone)
+            await self._index.remove(tx, KIND, [old.id])
+            await rows.record(tx, "superseded", [(old.id, old, gone)], self._clock())
+        return new
 
     async def undo(self, fact_id: str | None = None) -> FactList:
         """Reverts the last thing done to a fact (None: to any); returns the facts as they are now."""
@@ -297,7 +320,7 @@ class Facts:
             Candidate(
                 fact=self._dated(fact),
                 similarity=near.get(fact.id, 0.0),
-                old=self._clock() - fact.last_confirmed_at > timedelta(days=self._limits.fact_dated_days),
+                old=self._clock() - fact.created_at > timedelta(days=self._limits.fact_dated_days),
             )
             for fact in facts.values()
             if fact.status == "current"

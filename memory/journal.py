@@ -11,6 +11,7 @@ from datetime import timedelta
 from memory.database import Database, Transaction
 from memory.language import well_formed
 from memory.ports import Clock
+from memory.stores import deliveries
 from memory.stores import inbox as rows
 from memory.values import Received, Turn
 
@@ -33,6 +34,7 @@ class Journal:
         content: str,
         speaker: str | None = None,
         toggles_private: bool = False,
+        corrects: str | None = None,
     ) -> tuple[Received, bool]:
         """Writes a message down, unless it was delivered before; the entry, and whether it is new.
 
@@ -52,6 +54,7 @@ class Journal:
                 content="" if private and not toggles_private else well_formed(content),
                 private=private,
                 at=self._clock(),
+                corrects=corrects,
             )
             if toggles_private:  # counts from the next message on, also when that is here before this one is answered
                 await rows.set_private(tx, channel, chat, not private)
@@ -93,6 +96,32 @@ class Journal:
         """The reply was delivered."""
         async with self._database.transaction() as tx:
             await rows.sent(tx, entry.id, self._clock())
+
+    async def find(self, channel: str, chat: str, message: str) -> Received | None:
+        """A message by the channel's own id, as long as it is recognised."""
+        return await rows.find(self._database, channel, chat, message)
+
+    async def places(self, entry: Received) -> dict[int, str]:
+        """Where the parts of a reply are in their channel, as far as they were noted."""
+        return await deliveries.places(self._database, entry.id)
+
+    async def note(self, entry: Received, part: int, place: str | None) -> None:
+        """A part of a reply has a place in its channel (None: no more); noted before the words are put there."""
+        async with self._database.transaction() as tx:
+            if place is None:
+                await deliveries.drop(tx, entry.id, part)
+            else:
+                await deliveries.note(tx, entry.id, part, place)
+
+    async def knows(self, entry: Received, place: str) -> bool:
+        """Whether a place in the chat of a message, whatever its thread, is that of any reply."""
+        chat = "/".join(entry.chat.split("/")[:2])
+        return await deliveries.answered_at(self._database, entry.channel, chat, place) is not None
+
+    async def turn_at(self, channel: str, chat: str, place: str) -> int | None:
+        """The turn of the user whose reply is at a place; None where there is no such reply, or to no turn."""
+        answered = await deliveries.answered_at(self._database, channel, chat, place)
+        return answered[1] if answered else None
 
     async def expire(self, days: int) -> int:
         """Forgets the ids of what was answered longer ago than a channel delivers again; how many."""

@@ -55,7 +55,7 @@ NOTICES = (
     "same_question",
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
-TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "you_said")
+TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "ahead", "you_said")
 FACT_KEYS = ("openers", "conjunctions", "rules")
 RULE_KINDS = ("signal", "affirms", "instruction", "decision", "declaration", "change")
 BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
@@ -93,8 +93,9 @@ class LanguagePack:
                 key: frozenset(fold(word) for word in _listed(source["words"].get(key, ()))) for key in WORD_LISTS
             }
             self.notices: dict[str, str] = dict(source["notices"])
-            self.commands: dict[str, str] = dict(source.get("commands", {}))
-            self.answers: dict[str, str] = dict(source.get("answers", {}))
+            messenger = dict(source.get("telegram", {}))
+            self.commands: dict[str, str] = {**source.get("commands", {}), **messenger.pop("commands", {})}
+            self.answers: dict[str, str] = {**source.get("answers", {}), **messenger}
             self.letters: str = source.get("letters", "")
             self.times: Mapping[str, Any] = source.get("times", {})
             self.statements: dict[str, frozenset[str]] = {
@@ -188,6 +189,11 @@ class LanguagePack:
     def past(self) -> re.Pattern[str]:
         """How people ask about what was: did I, do you remember, what is my."""
         return self._either(self._section("topics").get("past", ()))
+
+    @cached_property
+    def ahead(self) -> re.Pattern[str]:
+        """How people ask about what is to be done: should I, can I, is it better to."""
+        return self._either(self._section("topics").get("ahead", ()))
 
     @cached_property
     def you_said(self) -> re.Pattern[str]:

@@ -79,13 +79,20 @@ class Learner:
             ready.append(ReadyDraft(draft=draft, prepared=own, near=tuple(near.items())))
         return ready
 
-    async def write(self, tx: Transaction, ready: Sequence[ReadyDraft], turn_id: int | None, action: str) -> Learned:
-        """Stores drafts, in the transaction of the turn that stated them."""
+    async def write(
+        self,
+        tx: Transaction,
+        ready: Sequence[ReadyDraft],
+        turn_id: int | None,
+        action: str,
+        beside: Sequence[Fact] = (),
+    ) -> Learned:
+        """Stores drafts, in the transaction of the turn that stated them; facts `beside` them are of the same turn."""
         learned = Learned()
         for item in ready:
             if any(says_the_same(item.draft, fact, self._packs) for fact in learned.facts):
                 continue  # "I moved to Lyon. I live in Lyon now."
-            known = await self._known(tx, item, learned)
+            known = await self._known(tx, item, (*learned.facts, *beside))
             verdict = judge(item.draft, known, self._packs, self._limits)
             changed = {fact.attribute for fact in learned.superseded if not fact.single} - {""}
             if item.draft.attribute in changed:  # "no Seville after all, it's Krakow": one change, said in two clauses
@@ -95,7 +102,7 @@ class Learner:
             learned = await self._apply(tx, item, verdict, turn_id, action, learned)
         return learned
 
-    async def _known(self, tx: Transaction, item: ReadyDraft, learned: Learned) -> list[Known]:
+    async def _known(self, tx: Transaction, item: ReadyDraft, beside: Sequence[Fact]) -> list[Known]:
         """The current facts a draft may concern, but those of the same message: they do not contradict each other."""
         similarity = dict(item.near)
         found = {fact.id: fact for fact in await rows.with_ids(tx, similarity)}
@@ -103,7 +110,7 @@ class Learner:
             found |= {fact.id: fact for fact in await rows.current_with_attribute(tx, item.draft.attribute)}
         # another process may have stored the same words since the draft was prepared
         found |= {fact.id: fact for fact in await rows.current_saying(tx, item.draft.fact)}
-        own = {fact.id for fact in learned.facts}
+        own = {fact.id for fact in beside}
         return [
             Known(fact=fact, similarity=similarity.get(fact.id, 0.0))
             for fact in found.values()

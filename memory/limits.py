@@ -51,7 +51,7 @@ class Limits:
         "F5", 30, "Low confidence and unconfirmed for longer: never in a prompt, in days."
     )
     fact_due_days: int = rule("F12", 14, "A fact this close to fading is offered for keeping, in days.")
-    fact_dated_days: int = rule("F7", 7, "A fact not said for longer is sent with its date, in days.")
+    fact_dated_days: int = rule("F7", 7, "A fact learnt longer ago is sent with its date, in days.")
     facts_tokens: int = rule("F8", 150, "Facts in one request, in tokens.")
     pinned_tokens: int = rule("F8", 60, "Of these, pinned facts, in tokens.")
     fact_tokens: int = rule("F8", 60, "One stored fact; longer ones are cut at a clause, in tokens.")
@@ -162,7 +162,7 @@ class Limits:
     recall_fading_weight: float = rule("M2", 0.1, "What a line loses that nobody reads until it is dropped, 0 to 1.")
     recall_opinions: int = rule("M2", 6, "Opinions recalled when advice is asked for, a count.")
     recall_advice_tokens: int = rule("B5", 240, "These, when nothing else is recalled, in tokens.")
-    recall_ordinary_tokens: int = rule("B5", 400, "Recalled items when nothing was asked about the past, in tokens.")
+    recall_ordinary_tokens: int = rule("B5", 200, "Recalled items when nothing was asked about the past, in tokens.")
     recall_floor: float = rule(
         "B5", 0.3, "Share of its words a question not about the past must find in a line to recall any, 0 to 1."
     )

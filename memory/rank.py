@@ -47,8 +47,7 @@ class Asked:
     until: datetime | None = None
     newest: bool = False  # it asks how things stand now
     advice: bool = False  # it asks for something that opinions bear on
-    past: bool = False  # it may ask about what was, or somebody who was spoken of
-    clearly_past: bool = False  # it says so: a time, a speaker, "did", "do you remember"
+    past: bool = False  # it asks about what was, what is the user's own, or somebody who was spoken of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from memory.language import LanguagePack, detect, fold, words_of
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.rank import Asked, Line, Ranked, rank
+from memory.signals import asking
 from memory.statements import said_by
 from memory.stores import context as context_rows
 from memory.stores import facts as fact_rows
@@ -122,7 +123,7 @@ class Recall:
         if not found or not (asked.past or await self._bears_on(found, topic, language)):
             return opinions, self._limits.recall_advice_tokens
         share = self._limits.recall_evidence if asked.past else self._limits.recall_ordinary_evidence
-        room = self._limits.recall_tokens if asked.clearly_past else self._limits.recall_ordinary_tokens
+        room = self._limits.recall_tokens if asked.past else self._limits.recall_ordinary_tokens
         kept = [_hit(one) for one in found if one.score >= share * found[0].score]
         first = {hit.id for hit in opinions}
         return [*opinions, *(hit for hit in kept if hit.id not in first)], room
@@ -160,15 +161,16 @@ class Recall:
     async def _asked(self, query: str, pack: LanguagePack) -> tuple[Asked, str]:
         """What a question says about its answer, and its words without those that only say whose it is."""
         words = set(words_of(query)) | set(fold(query).split())
+        asks = " ".join(asking(query, pack)) or query  # what is merely told beside a question asks for nothing
         speakers = await context_rows.speakers(self._database)
         named = [speaker for speaker in speakers if set(words_of(speaker)) & words]
-        first = _any(query, words, pack.statements["first_person"], pack)
-        answered = bool(pack.you_said.search(fold(query)))
+        first = _any(asks, set(words_of(asks)), pack.statements["first_person"], pack)
+        answered = bool(pack.you_said.search(fold(asks)))
         advice = bool(pack.advice.search(fold(query)))
-        known = await self._known_names(query, pack)
+        known = await self._known_names(asks, pack)
         today = self._clock().astimezone(self._zone).date()
-        days = [span for span in spans(query, today, pack) if span.since < today]
-        clear = bool(named or days or answered or pack.past.search(fold(query)))
+        days = [span for span in spans(asks, today, pack) if span.since < today]
+        was = bool(days or pack.past.search(fold(asks)) or (not advice and (first or known)))
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",
@@ -179,8 +181,7 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=clear or (not advice and (first or known)),
-            clearly_past=clear,
+            past=bool(named or answered or (was and not pack.ahead.search(fold(asks)))),
         )
         whose = {word for speaker in named for word in words_of(speaker)}
         return asked, " ".join(word for word in words_of(query) if word not in whose) or query

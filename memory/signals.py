@@ -34,7 +34,7 @@ _CODE_LINE = re.compile(
     r"\[?\d{4}-\d\d-\d\d[ t]\d\d:\d\d|<\/?\w+[^>]*>|[{}\[\]]\s*$|[\w.]+\s*=\s*[\"'{\[(]|"
     r"\w+\([\"'].*\)|[\w-]+:\s*[\"'{\[]|\{\s*\"|//|/\*|#\w+ )"
 )
-_SENTENCE_END = re.compile(r"(?:[.!?]+[\"')\]]*(?=\s|$)|[。！？!?]+|…+|\n+)")
+_SENTENCE_END = re.compile(r"(?:[.!?]+[\"')\]]*(?=\s|$)|[。！？!?]+|…+(?![…”`])|\n+)")
 _ABBREVIATION = re.compile(
     r"\b(?:dr|dra|mr|mrs|ms|st|sr|sra|srta|sig|ing|prof|vs|etc|e\.g|i\.e|p\.ej|ej|av|avv|dott|ssa|d\.c|nr|ud|uds|"
     r"approx|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$"
@@ -273,10 +273,16 @@ def _declarative_part(folded: str, pack: LanguagePack) -> int:
 
 def is_question(text: str, pack: LanguagePack) -> bool:
     """Whether a message asks something."""
-    return any(
-        re.search(r"[?？]\W*$", sentence) or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
+    return bool(asking(text, pack))
+
+
+def asking(text: str, pack: LanguagePack) -> list[str]:
+    """The sentences of a message that ask something."""
+    return [
+        sentence
         for sentence in sentences(own_words(text))
-    )
+        if re.search(r"[?？]\W*$", sentence) or pack.blocks["question"].match(_without_openers(fold(sentence), pack))
+    ]
 
 
 def _without_openers(folded: str, pack: LanguagePack) -> str:

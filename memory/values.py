@@ -135,6 +135,15 @@ class Received:
     said: str = "[]"
     answered: bool = False
     sent: bool = False
+    corrects: str | None = None  # the message it takes the place of, when it was edited
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """What became of the facts of a message when it was edited."""
+
+    learned: tuple[Fact, ...] = ()
+    withdrawn: tuple[Fact, ...] = ()
 
 
 # model, summary: a model was asked; known, cached, repeated: none was

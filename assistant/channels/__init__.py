@@ -28,6 +28,9 @@ class Inbound:
     speaker: str | None = None
     quoted: str = ""
     quoted_from: str = ""
+    corrects: str = ""  # the id of the message this one, edited, takes the place of
+    answer: str = ""  # the sentence that is all there is to say: what came cannot be read
+    language: str = ""  # of sentences, where nothing was said in the chat yet
 
     @property
     def content(self) -> str:
@@ -45,6 +48,18 @@ class Mailbox(Protocol):
 
     def wake(self, owner: str, channel: str, chat: str) -> None:
         """Somebody can be reached again: what waits for this chat is sent."""
+
+    async def places(self, owner: str, message: Received) -> dict[int, str]:
+        """Where the parts of a reply are, by the channel's own ids, as far as they were noted."""
+
+    async def note(self, owner: str, message: Received, part: int, place: str | None) -> None:
+        """Notes where a part of a reply will be, before it is put there: sent anew it takes the same place."""
+
+    async def knows(self, owner: str, message: Received, place: str) -> bool:
+        """Whether a place in the same chat is that of any reply."""
+
+    async def react(self, owner: str, channel: str, chat: str, place: str, value: int | None) -> None:
+        """What somebody thinks of the reply at a place: 1, -1, or None when they take it back."""
 
 
 class Channel(Protocol):

@@ -248,6 +248,12 @@ async def summaries_containing(reader: Reader, texts: Sequence[str]) -> list[Sum
     return [_summary(row) for row in found.values()]
 
 
+async def summaries_of_turn(reader: Reader, turn_id: int) -> list[Summary]:
+    """The summaries of the segment a turn is in."""
+    rows = await reader.fetch_all("SELECT * FROM summaries WHERE ? BETWEEN first_turn AND last_turn", (turn_id,))
+    return [_summary(row) for row in rows]
+
+
 async def delete_summaries(tx: Transaction, summaries: Sequence[Summary]) -> None:
     """They are forgotten: the only way a summary ever changes."""
     await tx.execute_many("DELETE FROM summaries WHERE id = ?", [(int(summary.id[1:]),) for summary in summaries])

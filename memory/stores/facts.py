@@ -102,6 +102,24 @@ async def current_saying(reader: Reader, text: str) -> list[Fact]:
     return [_fact(row) for row in rows]
 
 
+async def all_of_turn(reader: Reader, turn_id: int) -> list[Fact]:
+    """All facts that were learnt from a turn, also those that do not hold any more."""
+    rows = await reader.fetch_all("SELECT * FROM facts WHERE turn_id = ? ORDER BY id", (turn_id,))
+    return [_fact(row) for row in rows]
+
+
+async def offered(reader: Reader) -> set[tuple[str, datetime]]:
+    """The facts that were offered for keeping, each with its last confirmation then."""
+    rows = await reader.fetch_all("SELECT * FROM offered")
+    return {(f"f{row['fact_id']}", datetime.fromisoformat(row["confirmed_at"])) for row in rows}
+
+
+async def offer(tx: Transaction, fact: Fact) -> None:
+    """A fact was offered for keeping."""
+    row = (number_of(fact.id), fact.last_confirmed_at.isoformat())
+    await tx.execute("INSERT OR REPLACE INTO offered VALUES (?, ?)", row)
+
+
 async def pinned(reader: Reader) -> list[Fact]:
     """The current pinned facts, oldest first."""
     rows = await reader.fetch_all("SELECT * FROM facts WHERE pinned = 1 AND status = 'current' ORDER BY id")

@@ -19,12 +19,13 @@ async def insert(
     content: str,
     private: bool,
     at: datetime,
+    corrects: str | None = None,
 ) -> None:
     """A message as it came in."""
     await tx.execute(
-        "INSERT INTO inbox (channel, chat, message, speaker, content, private, received_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (channel, chat, message, speaker, content, int(private), at.isoformat()),
+        "INSERT INTO inbox (channel, chat, message, speaker, content, private, received_at, corrects) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (channel, chat, message, speaker, content, int(private), at.isoformat(), corrects),
     )
 
 
@@ -168,4 +169,5 @@ def _received(row: Row) -> Received:
         said=row["said"],
         answered=row["answered_at"] is not None,
         sent=row["sent_at"] is not None,
+        corrects=row["corrects"],
     )

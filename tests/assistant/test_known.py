@@ -186,6 +186,14 @@ async def test_retry_reaches_the_model_and_a_rejected_answer_is_never_served_aga
         assert server.calls == 5
 
 
+async def test_a_thumb_down_rejects_an_answer_too(server, talking):
+    async with talking() as talk:
+        await say(talk, "Who painted the Mona Lisa?")
+        await talk.memory.react(talk.answer_turn, -1)
+        await say(talk, "Who painted the Mona Lisa?")
+        assert server.calls == 2
+
+
 NEVER = [
     *("What is the weather like in Lyon?", "How do I calm down when I am so sad?", "What should I eat today?"),
     *("Can you send Ana an email?", "What did he say about the house?", "And in winter?", "Who won the match?"),

@@ -1,0 +1,89 @@
+"""Long polling: asks for updates, confirms them when they are in the journal, and gets over whatever may fail."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from assistant.errors import AssistantError, ChannelFailed
+from assistant.logs import get_logger
+from assistant.telegram.api import wait_seconds
+
+if TYPE_CHECKING:
+    from telegram import Bot, Update, User
+
+    from assistant.settings import TelegramSettings
+
+WANTED = ("message", "edited_message", "callback_query", "message_reaction")
+T = TypeVar("T")
+TOKEN_REFUSED = "Telegram does not accept the bot's token. Get the right one from @BotFather and set telegram.token."
+OTHER_POLLER = (
+    "Another program asks Telegram for the messages of the same bot, or gets them by a webhook. Stop the other one, or "
+    "make a bot of its own for each with @BotFather."
+)
+
+
+class Polling:
+    """One bot's updates."""
+
+    def __init__(self, bot: "Bot", settings: "TelegramSettings", problem: Callable[[str], None]) -> None:
+        self._bot = bot
+        self._settings = settings
+        self._problem = problem
+        self._log = get_logger(part="telegram")
+
+    async def introduced(self) -> "User":
+        """The bot's own account, as soon as the server tells."""
+        await self.lasting(self._bot.initialize)
+        return self._bot.bot
+
+    async def run(self, heard: "Callable[[Sequence[Update]], Awaitable[None]]") -> None:
+        """Until cancelled; raises ChannelFailed when the token is refused or another program keeps polling."""
+        offset: int | None = None
+        while True:
+            updates = await self.lasting(lambda offset=offset: self._ask(offset))  # type: ignore[misc]
+            if not updates:
+                continue
+            try:
+                await heard(updates)
+            except AssistantError as exc:  # not taken: they come again
+                self._log.info("not_taken", reason=type(exc).__name__)
+                await asyncio.sleep(self._settings.retry_seconds)
+                continue
+            offset = max(update.update_id for update in updates) + 1
+
+    async def _ask(self, offset: int | None) -> "Sequence[Update]":
+        seconds = self._settings.poll_seconds
+        return await self._bot.get_updates(
+            offset=offset,
+            timeout=seconds,
+            read_timeout=seconds + self._settings.timeout_seconds,
+            allowed_updates=WANTED,
+        )
+
+    async def lasting(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeats a call until it succeeds, with longer and longer pauses."""
+        from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
+
+        loop = asyncio.get_running_loop()
+        pause, conflict_since = self._settings.retry_seconds, 0.0
+        while True:
+            wait = pause
+            try:
+                result = await call()
+            except InvalidToken:
+                raise ChannelFailed(TOKEN_REFUSED) from None
+            except Conflict:
+                conflict_since = conflict_since or loop.time()
+                if loop.time() - conflict_since >= self._settings.conflict_seconds:
+                    raise ChannelFailed(OTHER_POLLER) from None
+                self._problem(OTHER_POLLER)
+            except RetryAfter as exc:
+                wait = wait_seconds(exc)
+                self._problem(f"Telegram asks to wait for {wait:.0f} seconds.")
+            except TelegramError as exc:
+                self._problem(f"Telegram cannot be reached ({type(exc).__name__}). It is tried again.")
+            else:
+                self._problem("")
+                return result
+            await asyncio.sleep(wait)
+            pause = min(2 * pause, self._settings.retry_max_seconds)

@@ -1,0 +1,74 @@
+"""An edited message: what was learnt from it is learnt from its new words (F2, F7)."""
+
+import pytest
+
+from memory.errors import NotFound, Refused
+
+KINDS = ("world", "experience", "opinion", "observation")
+
+
+async def _said(memory, text):
+    session = await memory.resume_session("line", "x")
+    return await memory.add_turn(session.id, "user", text)
+
+
+async def _facts(memory):
+    return sorted(fact.fact for fact in await memory.facts.list())
+
+
+async def test_facts_the_new_words_do_not_state_are_taken_back_and_what_they_replaced_holds_again(open_memory):
+    async with open_memory() as memory:
+        await _said(memory, "I live in Rome.")
+        turn = await _said(memory, "I live in Lyon. I'm allergic to nuts.")
+        done = await memory.correct_turn(turn.id, "I live in Lima. I'm allergic to nuts.")
+        assert [fact.fact for fact in done.learned] == ["I live in Lima"]
+        assert [fact.fact for fact in done.withdrawn] == ["I live in Lyon"]
+        assert await _facts(memory) == ["I live in Lima", "I'm allergic to nuts"]
+        again = await memory.correct_turn(turn.id, "I live in Lima. I'm allergic to nuts.")  # as after a crash
+        assert again.learned == again.withdrawn == ()
+        await memory.correct_turn(turn.id, "Nice weather.")
+        assert await _facts(memory) == ["I live in Rome"]
+        last = await memory.last_turn(turn.session_id)
+        assert last is not None and last.content == "Nice weather."
+
+
+async def test_a_fact_confirmed_since_is_taken_back_too_and_quoted_words_teach_nothing(open_memory):
+    async with open_memory() as memory:
+        turn = await _said(memory, "I live in Lyon.")
+        await memory.facts.confirm("f1")
+        await memory.facts.pin("f1")
+        done = await memory.correct_turn(turn.id, "Hello.\n\n> I live in Oslo.")
+        assert len(done.withdrawn) == 1 and await _facts(memory) == []
+
+
+async def test_statements_and_the_summary_of_a_compressed_message_that_name_it_go(open_memory):
+    async with open_memory() as memory:
+        await _said(memory, "The train to Paris was late yesterday.")
+        turn = await _said(memory, "I live in Lyon now.")
+        await memory.open_session("line", "x")
+        await memory.run_pending()
+        assert any("Lyon" in hit.text for hit in await memory.recall("Lyon", kinds=KINDS))
+        await memory.correct_turn(turn.id, "Never mind.")
+        left = [hit.text for hit in await memory.recall("Lyon train", kinds=KINDS)]
+        assert left and not any("Lyon" in text for text in left)
+
+
+async def test_only_turns_of_the_user_can_be_corrected(open_memory):
+    async with open_memory() as memory:
+        turn = await _said(memory, "Hello.")
+        reply = await memory.add_turn(turn.session_id, "assistant", "I live in Oslo.")
+        for number in (reply.id, 99):
+            with pytest.raises(NotFound):
+                await memory.correct_turn(number, "I live in Lima.")
+
+
+async def test_choosing_between_two_facts_supersedes_and_can_be_undone_f7(open_memory):
+    async with open_memory() as memory:
+        await memory.facts.add("I decided to paint the wall green")
+        await memory.facts.add("I like tea")
+        await memory.facts.supersede("f1", "f2")
+        assert await _facts(memory) == ["I like tea"]
+        with pytest.raises(Refused):
+            await memory.facts.supersede("f1", "f2")
+        await memory.facts.undo("f1")
+        assert len(await _facts(memory)) == 2
