@@ -230,7 +230,7 @@ async def _stats(talk: Talk, _: str) -> Answer:
 async def _retry(talk: Talk, _: str) -> Answer:
     if talk.turn is None:
         return Answer(text=talk.say("nothing_to_retry"))
-    await talk.memory.answers.reject(talk.session.id)
+    await talk.memory.answers.reject_last(talk.session.id)
     return Answer(ask_again=True)
 
 

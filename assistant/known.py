@@ -31,7 +31,7 @@ class Known:
 async def find_known(talk: Talk, turn: Turn) -> Known | None:
     """The answer to a message that needs no model; None where the model has to be asked."""
     if talk.pack.rejects.search(fold(turn.content)):
-        await talk.memory.answers.reject(talk.session.id)
+        await talk.memory.answers.reject_last(talk.session.id)
         talk.known_question = None
         return None
     asked, talk.known_question = talk.known_question, None

@@ -87,13 +87,19 @@ class Answers:
         async with self._database.transaction() as tx:
             await rows.mark_served(tx, answer.id, reply.session_id, reply.id)
 
-    async def reject(self, session_id: int | None = None, *, turn_id: int | None = None) -> None:
-        """The user did not accept the last answer of a session, or that of a turn: it is never given again."""
-        last = await rows.given_in(self._database, session_id, turn_id)
-        if last is not None:
+    async def reject_last(self, session_id: int) -> None:
+        """The user did not accept the last answer of a session: it is never given again."""
+        await self._reject(await rows.given_last(self._database, session_id))
+
+    async def reject_answer_to(self, turn_id: int) -> None:
+        """The same for the answer to a turn of the user."""
+        await self._reject(await rows.given_to(self._database, turn_id))
+
+    async def _reject(self, answer: Answer | None) -> None:
+        if answer is not None:
             async with self._database.transaction() as tx:
-                await rows.delete(tx, [last.id])
-                await fact_rows.bury(tx, [_rejected(last.answer)], self._clock())
+                await rows.delete(tx, [answer.id])
+                await fact_rows.bury(tx, [_rejected(answer.answer)], self._clock())
 
     async def drop_all(self) -> None:
         """None of them is given again."""

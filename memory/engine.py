@@ -195,7 +195,7 @@ class Memory:
         async with self.database.transaction() as tx:
             await reactions.react(tx, turn_id, value, self._clock())
         if value is not None and value < 0:
-            await self.answers.reject(turn_id=turn_id)
+            await self.answers.reject_answer_to(turn_id)
 
     async def last_turn(self, session_id: int) -> Turn | None:
         """The newest turn of a session that is still in its window."""

@@ -39,12 +39,22 @@ async def like(reader: Reader, language: str, words: str, since: datetime) -> li
     return [_answer(row) for row in rows]
 
 
-async def given_in(reader: Reader, session_id: int | None, turn_id: int | None) -> Answer | None:
-    """The answer given in a turn, or in the assistant's last one of a session, if it may be given again."""
+async def given_last(reader: Reader, session_id: int) -> Answer | None:
+    """The answer the assistant's last turn of a session gave, if it is one that may be given again."""
     row = await reader.fetch_one(
-        "SELECT *, NULL AS facts FROM answers WHERE turn_id = coalesce(?1, "
-        "(SELECT max(id) FROM turns WHERE session_id = ?2 AND role = 'assistant'))",
-        (turn_id, session_id),
+        "SELECT *, NULL AS facts FROM answers WHERE turn_id = "
+        "(SELECT max(id) FROM turns WHERE session_id = ? AND role = 'assistant')",
+        (session_id,),
+    )
+    return _answer(row) if row else None
+
+
+async def given_to(reader: Reader, turn_id: int) -> Answer | None:
+    """The same for the answer to a turn of the user."""
+    row = await reader.fetch_one(
+        "SELECT *, NULL AS facts FROM answers WHERE turn_id = (SELECT min(id) FROM turns WHERE id > ?1 "
+        "AND role = 'assistant' AND session_id = (SELECT session_id FROM turns WHERE id = ?1))",
+        (turn_id,),
     )
     return _answer(row) if row else None
 

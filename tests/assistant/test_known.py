@@ -189,7 +189,7 @@ async def test_retry_reaches_the_model_and_a_rejected_answer_is_never_served_aga
 async def test_a_thumb_down_rejects_an_answer_too(server, talking):
     async with talking() as talk:
         await say(talk, "Who painted the Mona Lisa?")
-        await talk.memory.react(talk.answer_turn, -1)
+        await talk.memory.react(talk.turn.id, -1)
         await say(talk, "Who painted the Mona Lisa?")
         assert server.calls == 2
 
