@@ -222,6 +222,11 @@ class LanguagePack:
         return {key: _words_pattern(words, self.script) for key, words in lists.items()}
 
     @cached_property
+    def same_exact(self) -> bool:
+        """Whether every form of a word counts: where the person is in the ending of the verb, stems do not tell."""
+        return bool(self._section("same").get("exact", False))
+
+    @cached_property
     def same_joined(self) -> re.Pattern[str]:
         """Two words joined by one between them, and, or: they may change places."""
         inner = "|".join(map(re.escape, self._section("same").get("joins", ())))

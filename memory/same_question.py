@@ -89,6 +89,9 @@ def _words(rest: str, pack: LanguagePack) -> list[str]:
         slight = pack.words["function_words"] | pack.words["filler"]
         return [word for word in words_of(rest) if word not in slight]
     skipped = pack.words["question_words"] | pack.words["filler"] | pack.words["greetings"]
+    if pack.same_exact:
+        skipped |= pack.words["determiners"] | pack.statements["articles"]
+        return [word for word in words_of(rest) if word not in skipped]
     return stems(rest, pack, skipped)
 
 
