@@ -46,6 +46,7 @@ class Talk:
     pending: list[dict[str, object]] = field(default_factory=list)  # calls and results that follow in the next request
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
     known_question: str | None = None  # the last message, if it was answered without a model
+    unasked: bool = False  # whether the last answer needed no model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
     facts_a_page: int = 0  # where the channel has buttons
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from assistant.logs import get_logger
 from assistant.reply import ToolCall
+from assistant.said import Said
 from assistant.talk import CachedResult, Talk
 from assistant.tools import Result, ToolError, all_tools
 from memory.assemble import relevant_fragments
@@ -28,17 +29,17 @@ _LONGEST_READ = 200_000  # characters of a result that are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offered:
     """What a request says of tools."""
 
     schemas: tuple[dict[str, object], ...] = ()
     addendum: str = ""
 
 
-def offer(talk: Talk) -> Offer:
+def offered(talk: Talk) -> Offered:
     """The tools for a request: those used before in few words, the rules of their format only while they are needed."""
     if not talk.model.calls_tools:
-        return Offer()
+        return Offered()
     schemas, spared = [], 0
     for tool in all_tools(talk.model.tools).values():
         short = tool.name in talk.used_tools
@@ -46,10 +47,10 @@ def offer(talk: Talk) -> Offer:
         spared += _tokens(tool.schema(short=False)) - _tokens(schemas[-1]) if short else 0
     talk.saved["tools"] = spared
     talk.saved["format"] = count_tokens(_rules()) if talk.format_known else 0
-    return Offer(schemas=tuple(schemas), addendum="" if talk.format_known else _rules())
+    return Offered(schemas=tuple(schemas), addendum="" if talk.format_known else _rules())
 
 
-async def use_tools(talk: Talk, calls: Sequence[ToolCall]) -> list[str]:
+async def use_tools(talk: Talk, calls: Sequence[ToolCall]) -> list[Said]:
     """Makes the calls of a reply at once; they and their results follow in the next request. What to tell the user."""
     calls = calls[: talk.model.tools.calls]
     talk.format_known = True  # unless one of them shows otherwise
@@ -71,7 +72,7 @@ async def use_tools(talk: Talk, calls: Sequence[ToolCall]) -> list[str]:
         for call, result in zip(calls, results, strict=True)
     ]
     talk.pending = fitted([*talk.pending, asked, *told], talk.model.tools.result_tokens, _question(talk), talk)
-    return [result.notice for result in results if result.notice]
+    return [result.notice for result in results if result.notice is not None]
 
 
 async def last_problem(talk: Talk) -> list[dict[str, object]]:

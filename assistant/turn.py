@@ -15,7 +15,7 @@ from assistant.private import private_context
 from assistant.reply import Reply
 from assistant.said import Said, due_notice, from_json, notices, to_json
 from assistant.talk import Talk
-from assistant.tool_use import Offer, last_problem, offer, use_tools
+from assistant.tool_use import Offered, last_problem, offered, use_tools
 from memory.database import Transaction
 from memory.static import shipped_prompt
 from memory.values import Context, Turn
@@ -57,7 +57,7 @@ async def answer(talk: Talk, *, anew: bool = False) -> AsyncIterator[Said]:
 
 async def give_known(talk: Talk, known: Known) -> AsyncIterator[Said]:
     """Says what needs no model, and keeps it as a reply; our notice before it is kept nowhere."""
-    talk.context = talk.reply = None
+    talk.context, talk.reply, talk.unasked = None, None, True
     if known.notice:
         yield Said(text=known.notice, kind="notice")
     yield Said(text=known.text, kind="piece")
@@ -77,15 +77,15 @@ async def ask_model(talk: Talk, *, again: bool = False) -> AsyncIterator[Said]:
         with timed(talk, "tools"):
             told = await use_tools(talk, talk.reply.tool_calls)
         for notice in told:
-            yield Said(text=notice, kind="notice", saved=True)
+            yield notice
 
 
 async def ask_once(talk: Talk, *, tools: bool) -> AsyncIterator[Said]:
     """One request: assemble, ask, keep, count."""
-    talk.reply, talk.saved = None, {}
-    offered = offer(talk) if tools else Offer()
+    talk.reply, talk.saved, talk.unasked = None, {}, False
+    on_offer = offered(talk) if tools else Offered()
     with timed(talk, "assemble"):
-        context = await assemble(talk, offered)
+        context = await assemble(talk, on_offer)
     if context.message_cut:
         yield Said(text=talk.say("message_cut"), kind="notice")
     try:
@@ -132,24 +132,24 @@ async def _taken(talk: Talk, tx: Transaction, turn: Turn) -> None:
         await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
 
 
-async def assemble(talk: Talk, offered: Offer) -> Context:
+async def assemble(talk: Talk, on_offer: Offered) -> Context:
     """The request for the message, under the budget: also in the model's own tokens, where it can be asked (B6)."""
-    context = await _assembled(talk, offered)
+    context = await _assembled(talk, on_offer)
     for _ in range(_MOST_RECOUNTS):
         counted = await talk.model.count_tokens(context.messages)
         if counted is None or counted < talk.memory.limits.request_tokens:
             break
         await talk.memory.calibrate_provider(talk.model.name, context.provider_tokens, counted)
-        context = await _assembled(talk, offered)
+        context = await _assembled(talk, on_offer)
     talk.context = context
     return context
 
 
-async def _assembled(talk: Talk, offered: Offer) -> Context:
+async def _assembled(talk: Talk, on_offer: Offered) -> Context:
     if talk.private is not None:
         return private_context(talk)
     return await talk.memory.assemble(
-        talk.session.id, tools=offered.schemas, addendum=offered.addendum, pending=talk.pending
+        talk.session.id, tools=on_offer.schemas, addendum=on_offer.addendum, pending=talk.pending
     )
 
 

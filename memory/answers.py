@@ -127,19 +127,14 @@ class Answers:
         return len(asked.words) >= enough and not spans(text, today, pack)
 
     async def _still_holds(self, answer: Answer, turn: Turn) -> bool:
-        if answer.facts != await self._facts_for(turn.content, turn.language):
+        if answer.facts != await self._facts_for(answer.question, answer.language):
             return False
         pack = self._packs[turn.language]
         about = set(stems(answer.question, pack, pack.words["question_words"]))
-        said = [
-            other.content
-            for other in await turn_rows.with_content(self._database)
-            if answer.turn_id < other.id < turn.id
-            and other.role == "user"
-            and not is_question(other.content, self._packs[turn.language])
-        ]
+        turns = await turn_rows.with_content(self._database)
+        said = [other.content for other in turns if answer.turn_id < other.id < turn.id and other.role == "user"]
         said += await context_rows.told_between(self._database, answer.turn_id, turn.id)
-        return not any(about & set(stems(text, pack)) for text in said)
+        return not any(about & set(stems(text, pack)) for text in said if not is_question(text, pack))
 
     async def _like(self, turn: Turn) -> list[Answer]:
         return await rows.like(self._database, turn.language, self._words(turn), self._oldest())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 if TYPE_CHECKING:
+    from assistant.said import Said
     from assistant.settings import ToolsSettings
     from assistant.talk import Talk
 
@@ -30,7 +31,7 @@ class Result:
     """What a tool answers, and what the user has to know of it."""
 
     text: str
-    notice: str = ""
+    notice: "Said | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

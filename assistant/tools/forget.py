@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from assistant.said import Said
 from assistant.tools import Parameters, Result, Tool, ToolError
 from memory.errors import NotFound
 
@@ -28,7 +29,7 @@ async def run(talk: "Talk", given: FactId) -> Result:
     words = "; ".join(f"“{known.fact}”" for known in preview.facts)
     return Result(
         text=f"not gone yet: the user is asked to confirm it by saying /forget {fact.id}",
-        notice=talk.say("forget_preview", id=fact.id, facts=words),
+        notice=Said(text=talk.say("forget_preview", id=fact.id, facts=words), kind="notice"),
     )
 
 

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from assistant import offers
+from assistant.said import Said
 from assistant.tools import Parameters, Result, Tool, ToolError
 from memory.errors import Refused
 from memory.language import detect, words_of
@@ -39,7 +41,9 @@ async def run(talk: "Talk", given: Quote) -> Result:
         fact = await talk.memory.facts.add(given.quote, language=language)
     except Refused:
         raise ToolError("refused: it looks like a credential") from None
-    return Result(text=f"saved as {fact.id}", notice=talk.say("saved_undo", id=fact.id, fact=fact.fact))
+    text = talk.say("saved_undo", id=fact.id, fact=fact.fact)
+    notice = Said(text=text, kind="notice", saved=True, offers=offers.undo(talk, fact.id))
+    return Result(text=f"saved as {fact.id}", notice=notice)
 
 
 def _stands_in(wanted: list[str], said: list[str]) -> bool:

@@ -133,6 +133,14 @@ async def test_the_last_mention_is_dated_and_quoted_also_when_it_left_the_window
         assert server.calls == calls + 1
 
 
+async def test_commands_say_that_no_model_was_asked(talking):
+    async with talking() as talk:
+        await say(talk, "What do you know about me?")
+        for command in ("/why", "/context", "/stats"):
+            (said,) = await say(talk, command)
+            assert "no model" in said.text
+
+
 async def test_asked_twice_in_a_row_the_model_answers(server, talking):
     async with talking() as talk:
         await say(talk, "What do you know about me?")
