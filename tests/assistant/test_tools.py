@@ -235,7 +235,7 @@ async def test_a_simulated_month_idle_asks_no_model(server, talking):
             await say(talk, text)
         await talk.memory.run_pending()
         asked = server.calls
-        for _ in range(30 * 24):
-            clock.now += timedelta(hours=1)
+        for _ in range(30 * 6):
+            clock.now += timedelta(hours=4)
             await talk.memory.run_pending()
         assert server.calls == asked
