@@ -72,7 +72,7 @@ async def ask_model(talk: Talk, *, again: bool = False) -> AsyncIterator[Said]:
     for left in range(talk.model.tools.rounds, -1, -1):
         async for said in ask_once(talk, tools=left > 0 and talk.private is None):
             yield said
-        if talk.reply is None or not talk.reply.tool_calls or not left:
+        if talk.reply is None or not talk.reply.tool_calls or not (talk.context and talk.context.tools):
             return
         with timed(talk, "tools"):
             told = await use_tools(talk, talk.reply.tool_calls)
@@ -86,7 +86,7 @@ async def ask_once(talk: Talk, *, tools: bool) -> AsyncIterator[Said]:
     on_offer = offered(talk) if tools else Offered()
     with timed(talk, "assemble"):
         context = await assemble(talk, on_offer)
-    if context.message_cut:
+    if context.message_cut and not talk.pending:
         yield Said(text=talk.say("message_cut"), kind="notice")
     try:
         await check_ceiling(talk)
@@ -188,7 +188,7 @@ async def keep(talk: Talk, context: Context) -> None:
     also = partial(_answered, talk)
     stored = await talk.memory.add_turn(talk.session.id, "assistant", reply.text, also=also)
     talk.answer_turn = stored.id
-    if talk.turn is not None and reply.finish_reason == "stop":
+    if talk.turn is not None and reply.finish_reason == "stop" and not talk.pending:  # what tools say may change (C3)
         await talk.memory.answers.keep(talk.turn, stored)
     if reply.prompt_tokens:
         await talk.memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)

@@ -174,6 +174,23 @@ async def test_a_loop_of_calls_ends(server, talking):
         assert any(said.kind == "error" for said in answer)
 
 
+async def test_a_call_that_was_not_offered_is_not_made(server, talking):
+    async with talking() as talk:
+        await say(talk, "/private")
+        server.enqueue(calls(("remember", '{"quote": "I keep bees"}'), text="Noted."))
+        await say(talk, "I keep bees in the garden.")
+        assert server.calls == 1 and await talk.memory.facts.list(None) == []
+
+
+async def test_an_answer_that_rests_on_tools_is_not_given_again(server, talking):
+    """C3."""
+    async with talking() as talk:
+        for _ in range(2):
+            server.enqueue(calls(("now", "{}")), says("In a while."))
+            await say(talk, "How long do I bake bread?")
+        assert server.calls == 4
+
+
 async def test_fetching_is_off_by_default_and_reaches_only_hosts_that_are_allowed(server, talking):
     server.enqueue(says("Hello."))
     async with talking(tools__fetch_hosts="") as talk:
