@@ -13,7 +13,9 @@ from memory.stores.index import stems
 
 _QUOTED = re.compile(r"[\"“«「『](.{1,80}?)[\"”»」』]")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_STRESSED = re.compile(r"\b\w*[áéíóúàèìòù]\b")
 _UNORDERED = {"difference", "thing"}  # there the words may come in any order
+_PLACE = "place "  # groups of which two questions must not have different ones
 _OWN_DOING = "howto"  # there it does not matter whose it is: to improve English, to improve my English
 _SIGNS = re.compile(r"[+#]+(?!\w)|%|[$€£¥]")  # C++ is not C
 
@@ -25,6 +27,7 @@ class Form:
     text: str  # all of it, normalised
     numbers: tuple[str, ...]
     quotes: frozenset[str]
+    stressed: tuple[str, ...]  # words that end in an accent, where that tells who did it: llego, llegó
     negations: int
     asked: frozenset[str]  # question words and frames
     groups: frozenset[str]  # persons, moods, tenses
@@ -36,11 +39,13 @@ def form(text: str, pack: LanguagePack) -> Form:
     folded = fold(text)
     quotes = frozenset(" ".join(part.split()) for part in _QUOTED.findall(folded))
     rest, frames = _reframed(folded, pack)
-    words = tuple(dict.fromkeys(_words(rest, pack)))
+    found = _words(rest, pack)
+    words = tuple(found if pack.script == "han" else dict.fromkeys(found))
     return Form(
         text=" ".join([*sorted(frames), *words_of(rest), *_SIGNS.findall(rest)]),
         numbers=tuple(sorted([*_NUMBER.findall(folded), *_SIGNS.findall(folded)])),
         quotes=quotes,
+        stressed=tuple(word for word in _STRESSED.findall(text.lower()) if pack.same_exact and fold(word) in words),
         negations=_count(rest, pack),
         asked=frozenset(frames) | _found(rest, pack),
         groups=_groups(rest, frames, pack),
@@ -50,18 +55,30 @@ def form(text: str, pack: LanguagePack) -> Form:
 
 def differs(first: Form, second: Form) -> str | None:
     """What tells two questions apart although they look alike; None when nothing does."""
-    if first.text == second.text and first.numbers == second.numbers:
+    if (first.text, first.numbers, first.stressed) == (second.text, second.numbers, second.stressed):
         return None
     must_agree = {
         "a number": (first.numbers, second.numbers),
         "a quote": (first.quotes, second.quotes),
+        "an accent": (first.stressed, second.stressed),
         "a negation": (first.negations, second.negations),
         "the question word": (first.asked, second.asked),
-        "a person, mood or tense": (first.groups, second.groups),
+        "a person, mood or tense": (_firm(first.groups), _firm(second.groups)),
+        "a place": _places(first.groups, second.groups),
         "a word": (frozenset(first.words), frozenset(second.words)),
         "the order of words": (first.words, second.words),
     }
     return next((what for what, (mine, other) in must_agree.items() if mine != other), None)
+
+
+def _firm(groups: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name in groups if not name.startswith(_PLACE))
+
+
+def _places(first: frozenset[str], second: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """In the fridge is not on the fridge; but where one says no such word, nothing speaks against it."""
+    places = (first - _firm(first), second - _firm(second))
+    return places if all(places) else (frozenset(), frozenset())
 
 
 def _reframed(folded: str, pack: LanguagePack) -> tuple[str, set[str]]:
@@ -85,9 +102,8 @@ def _sorted(match: re.Match[str]) -> str:
 
 
 def _words(rest: str, pack: LanguagePack) -> list[str]:
-    if pack.script == "han":  # words are not set apart: every character counts that is not slight by itself
-        slight = pack.words["function_words"] | pack.words["filler"]
-        return [word for word in words_of(rest) if word not in slight]
+    if pack.script == "han":  # words are not set apart: every character counts
+        return words_of(rest)
     skipped = pack.words["question_words"] | pack.words["filler"] | pack.words["greetings"]
     if pack.same_exact:
         skipped |= pack.words["determiners"] | pack.statements["articles"]
