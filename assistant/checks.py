@@ -42,7 +42,10 @@ def problem(key: str, given: Mapping[str, Given], sentence: str) -> str:
 
 
 def limits_out_of_range(given: Mapping[str, Given], keys: Mapping[str, Key]) -> list[str]:
-    """Limits are positive but for log odds; those measured from 0 to 1, as their explanation says, stay within."""
+    """Limits are positive but for log odds and where 0 turns something off, as their explanation says.
+
+    Those measured from 0 to 1 stay within.
+    """
     problems = []
     for name, entry in given.items():
         value = entry.value
@@ -54,6 +57,8 @@ def limits_out_of_range(given: Mapping[str, Given], keys: Mapping[str, Key]) -> 
         elif keys[name].description.endswith("log odds."):
             if not math.isfinite(value):
                 problems.append(problem(name, given, "use a number"))
+        elif value == 0 and "; 0: " in keys[name].description:
+            continue
         elif not 0 < value < 2**53 or math.isnan(value):
             problems.append(problem(name, given, "use a positive number"))
     return problems

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from assistant.backups import Backup, back_up, due
@@ -57,14 +58,24 @@ class Upkeep:
         return len(spoken)
 
     async def round(self) -> None:
-        """Logs that are old go, and memories that changed are copied."""
+        """Logs that are old go, silent chats become episodes, things age, and memories that changed are copied."""
         now = self._clock()
         folder = self._settings.data_dir / "logs"
         await asyncio.to_thread(expire_logs, folder, now, self._settings.logs.retention_hours)
+        for owner in known_people(self._settings):
+            with self._reported(owner):
+                await self._age(owner)
         for owner in await asyncio.to_thread(due, self._settings, now):
             with self._reported(owner):
                 self.last_backup = await asyncio.to_thread(back_up, self._settings, owner, now)
                 self._log.info("backed_up", owner=owner, file=self.last_backup.file.name)
+
+    async def _age(self, owner: str) -> None:
+        """What time alone brings about in a memory: a chat silent for long is over, what is past its time goes."""
+        async with self._people.using(owner) as person:
+            if not await person.memory.journal.waiting():  # what was begun is finished in its own session
+                await person.memory.close_idle(timedelta(hours=self._settings.serve.session_idle_hours))
+            await person.memory.run_pending(ask_model=False)  # nothing new was said
 
     async def _quiet(self) -> None:
         """Until nobody waits for an answer, but not for ever."""

@@ -1,6 +1,7 @@
 """Scale: time of recall and assembly, file and memory, as one file grows to a million statements.
 
 Quick: 2,000 and 20,000 statements. --full: 10 thousand, 100 thousand and a million, which takes a while.
+--episodes: searching 100 thousand episodes in each of the five ways, with half of them and with all.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bench import episodes
 from bench.report import arguments, save, table
 from memory import Memory
 from memory.statements import said_by
@@ -217,7 +219,13 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
     parser = arguments(__doc__)
     parser.add_argument("--full", action="store_true", help="up to a million statements")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="these sizes instead")
+    parser.add_argument(
+        "--episodes", type=int, nargs="?", const=episodes.FULL, metavar="N", help="episodes instead, N of them"
+    )
     options = parser.parse_args(argv)
+    if options.episodes:
+        saved = ["--json", str(options.json)] if options.json else []
+        return episodes.main(["--episodes", str(options.episodes), *saved])
     sizes = options.sizes or (FULL_SIZES if options.full else QUICK_SIZES)
     with tempfile.TemporaryDirectory() as folder:
         lines, figures = asyncio.run(run(sizes, Path(folder)))

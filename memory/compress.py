@@ -9,9 +9,13 @@ from datetime import tzinfo
 from memory.database import Database, Transaction
 from memory.language import LanguagePack
 from memory.limits import Limits
+from memory.outcomes import Signals, signals_of
 from memory.ports import Clock
+from memory.secrets import find_secret
+from memory.signals import sentences
 from memory.statements import Setting, said_by, statements_of, words_in
 from memory.stores import context as rows
+from memory.stores import episodes as episode_rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Entry, Index
 from memory.summarise import Notes, Summariser, render
@@ -21,6 +25,7 @@ from memory.window import closing
 
 _LOG = logging.getLogger(__name__)
 _TOPIC_WORDS = 12
+_CUT = "[…]"
 
 
 class Compressor:
@@ -47,12 +52,12 @@ class Compressor:
         self._zone = zone
         self._limits = limits
 
-    async def run(self) -> int:
+    async def run(self, *, ask_model: bool = True) -> int:
         """Compresses every waiting segment, oldest first, and closed sessions to their end; returns how many."""
         await self._queue_closed()
         done = 0
         while segment := await rows.next_segment(self._database):
-            done += await self._compress(segment)
+            done += await self._compress(segment, ask_model)
         return done
 
     async def _queue_closed(self) -> None:
@@ -62,12 +67,13 @@ class Compressor:
             for session_id, window in await turn_rows.closed_windows(tx):
                 await rows.queue(tx, session_id, closing(window, self._limits), self._clock())
 
-    async def _compress(self, segment: rows.Segment) -> bool:
+    async def _compress(self, segment: rows.Segment, ask_model: bool) -> bool:
         """Whether the segment was compressed now; when its words changed meanwhile it goes on waiting."""
         turns = await self._turns(self._database, segment)
         spoken = [self._bounded(turn, segment.language) for turn in turns if turn.content.strip()]
         statements = await self._statements(segment, spoken)
-        summary = await self._summary(spoken, segment.language) if spoken else None
+        summary = await self._summary(spoken, segment.language, ask_model) if spoken else None
+        signals = await self._signals(segment, spoken)
         texts = [said_by(statement) for statement in statements] + ([summary.rendered] if summary else [])
         prepared = await self._index.prepare(texts)
         async with self._database.transaction() as tx:
@@ -76,7 +82,9 @@ class Compressor:
                 return False
             entries = [_statement_entry(await self._stored(tx, said), said.context) for said in statements]
             if summary:
-                entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary)))
+                entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary, signals.dumps())))
+            if spoken and self._limits.episode_trace_days > 0:
+                await episode_rows.insert_trace(tx, segment, [_without_secrets(turn) for turn in turns])
             await self._index.add(tx, entries, prepared)
             await rows.finish(tx, segment, self._clock())
         return True
@@ -95,6 +103,13 @@ class Compressor:
         setting = Setting(said=said, lines=lines, before=before, after=after)
         return await asyncio.to_thread(statements_of, turns, setting, self._packs, self._limits, self._zone)
 
+    async def _signals(self, segment: rows.Segment, turns: Sequence[Turn]) -> Signals:
+        """How a segment went (E1): what it takes to tell is gone with its words."""
+        after = await episode_rows.turn_after(self._database, segment.session_id, segment.last_turn)
+        turned = after is not None and after["role"] == "user" and bool(after["topic_shift"])
+        then = after["content"][: self._limits.looked_at_characters] if after and turned else ""
+        return await asyncio.to_thread(signals_of, turns, self._packs, then)
+
     async def _stored(self, tx: Transaction, statement: Statement) -> Statement:
         """The row of a statement; one that says the same is said again, not stored twice (M3)."""
         same = await rows.same_statement(tx, statement)
@@ -108,8 +123,9 @@ class Compressor:
         content = both_ends(turn.content, self._limits.statements_characters)
         return replace(turn, language=language, content=content)
 
-    async def _summary(self, turns: Sequence[Turn], language: str) -> Summary:
-        notes = await self._asked_for(turns, language) or await self._extractive(turns, language)
+    async def _summary(self, turns: Sequence[Turn], language: str, ask_model: bool) -> Summary:
+        notes = await self._asked_for(turns, language) if ask_model else None
+        notes = notes or await self._extractive(turns, language)
         notes, line = render(notes, self._limits)
         return _summary_value(notes, line, language, turns)
 
@@ -127,6 +143,15 @@ class Compressor:
             return notes
         _LOG.warning("the summariser answered with something that is no summary; the extractive one takes its place")
         return None
+
+
+def _without_secrets(turn: Turn) -> Turn:
+    """A turn as it may be kept: credentials are not."""
+    content = turn.content
+    if find_secret(content):
+        for sentence in sentences(content):
+            content = content.replace(sentence, _CUT) if find_secret(sentence) else content
+    return replace(turn, content=_CUT if find_secret(content) else content)
 
 
 def _are_notes(notes: object) -> bool:

@@ -14,6 +14,7 @@ from memory.journal import Also
 from memory.language import LanguagePack, detect, fold, well_formed
 from memory.learn import KIND
 from memory.limits import Limits
+from memory.outcomes import only_reacts
 from memory.ports import Clock, TokenCounter, Vectors
 from memory.signals import extract, is_question, own_words
 from memory.similarity import Cuts
@@ -87,6 +88,14 @@ class Conversation:
             return await self.open_session(channel, chat, language)
         return session
 
+    async def close_idle(self, idle: timedelta) -> int:
+        """Closes sessions in which nothing was said for so long; returns how many."""
+        now = self._clock()
+        if not await rows.idle_sessions(self._database, now - idle):
+            return 0
+        async with self._database.transaction() as tx:
+            return await rows.close_idle(tx, now - idle, now)
+
     async def add_turn(
         self,
         session_id: int,
@@ -127,6 +136,7 @@ class Conversation:
                 topic_shift=flow.shift,
             )
             if role == "user":
+                await rows.reopen(tx, session_id)
                 await context_rows.use_day(tx, now.astimezone(self._zone).date().isoformat())
             if role == "user" and spoken != language:
                 await rows.set_session_language(tx, session_id, spoken)
@@ -188,7 +198,9 @@ class Conversation:
             return Flow(continuity=None, shift=explicit, explicit=explicit)
         cuts = scale.cuts.get(language, scale.cuts["*"])
         continuity = max(cuts.scale(float(said.vector @ vector)) for said in segment)
-        shift = explicit or self._shifts(Said(text=content, vector=vector), segment, window, pack, cuts)
+        reacts = role == "user" and only_reacts(content, pack)  # "that worked": what it is about was said before
+        new = Said(text=content, vector=vector)
+        shift = explicit or (not reacts and self._shifts(new, segment, window, pack, cuts))
         return Flow(continuity=round(continuity, 4), shift=shift, explicit=explicit)
 
     def _shifts(

@@ -5,7 +5,7 @@ copy of the copy, as opening a person's own file does before an upgrade: that wo
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -17,15 +17,24 @@ from memory.language import fold
 from memory.learn import normalised
 from memory.limits import Limits
 from memory.ports import Clock, system_clock
+from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
 from memory.stores import inbox as inbox_rows
-from memory.values import Fact
+from memory.values import Fact, Span
 
 
 async def forget_in_copy(
-    path: Path, texts: Iterable[str], *, clock: Clock = system_clock, limits: Limits | None = None
+    path: Path,
+    texts: Iterable[str],
+    spans: Sequence[Span] = (),
+    *,
+    clock: Clock = system_clock,
+    limits: Limits | None = None,
 ) -> list[Fact]:
-    """Removes from a copy every fact that says one of these texts, with its chain; returns those that went."""
+    """Removes from a copy every fact that says one of these texts, with its chain; returns those that went.
+
+    Of episodes it removes those of these turns.
+    """
     limits = limits or Limits()
     await asyncio.to_thread(_upgrade, path, clock, limits)
     wanted = {_folded(text) for text in texts}
@@ -37,6 +46,8 @@ async def forget_in_copy(
                 if fact.id not in gone:
                     forgotten = await memory.facts.forget(fact.id)
                     gone |= {each.id: each for each in (fact, *forgotten.facts)}
+            if spans:
+                await memory.episodes.forget_again(spans)
             await memory.database.checkpoint()
     finally:
         await asyncio.to_thread(_make_single, path, limits)
@@ -88,10 +99,12 @@ async def prepare_restore(
     await asyncio.to_thread(_upgrade, copy, clock, limits)
     graves: rows.Tombstones | None = None
     journal: list[dict[str, object]] | None = None
+    spans: list[Span] = []
     if current is not None:
         async with Database.open(current, clock=clock, limits=limits) as database:
             graves = await rows.tombstones(database)
             journal = await inbox_rows.everything(database)
+            spans = await episode_rows.buried(database)
     try:
         async with Memory.open(copy, clock=clock, limits=limits) as memory:
             async with memory.database.transaction() as tx:
@@ -102,6 +115,7 @@ async def prepare_restore(
                 if graves is not None:
                     await rows.set_tombstones(tx, graves)
             await _forget_buried(memory)
+            await memory.episodes.forget_again(spans)
             await memory.database.checkpoint()
     finally:
         await asyncio.to_thread(_make_single, copy, limits)

@@ -15,6 +15,8 @@ from memory.context import Contexts
 from memory.conversation import Conversation
 from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
+from memory.episode_life import EpisodeLife
+from memory.episodes import Episodes
 from memory.errors import DatabaseError
 from memory.facts import Facts
 from memory.fading import Fading
@@ -30,7 +32,6 @@ from memory.signals import extract, own_words
 from memory.static import StaticPrompt, shipped_prompt
 from memory.stores import facts as fact_rows
 from memory.stores import problems as problem_rows
-from memory.stores import reactions
 from memory.stores import turns as turn_rows
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
@@ -74,8 +75,17 @@ class Memory:
             limits=limits,
             count=count,
         )
+        self.episodes = Episodes(
+            database=database, index=index, calibrator=calibrator, packs=packs, clock=clock, limits=limits
+        )
         self._recall = Recall(
-            database=database, index=index, packs=packs, clock=clock, zone=self.timezone, limits=limits
+            database=database,
+            index=index,
+            episodes=self.episodes,
+            packs=packs,
+            clock=clock,
+            zone=self.timezone,
+            limits=limits,
         )
         self._conversation = Conversation(
             database=database,
@@ -130,7 +140,15 @@ class Memory:
             zone=self.timezone,
             limits=limits,
         )
-
+        self._episode_life = EpisodeLife(
+            database=database,
+            index=index,
+            calibrator=calibrator,
+            episodes=self.episodes,
+            packs=packs,
+            clock=clock,
+            limits=limits,
+        )
         self._fading = Fading(database=database, index=index, limits=limits)
 
     @classmethod
@@ -192,8 +210,7 @@ class Memory:
 
     async def react(self, turn_id: int, value: int | None) -> None:
         """The user's thumb on the answer to a turn: 1 up, -1 down, None taken back (E1)."""
-        async with self.database.transaction() as tx:
-            await reactions.react(tx, turn_id, value, self._clock())
+        await self.episodes.react(turn_id, value)
         if value is not None and value < 0:
             await self.answers.reject_answer_to(turn_id)
 
@@ -241,18 +258,26 @@ class Memory:
         """Changes with every turn and every fact: what was read in one state holds in it."""
         return await fact_rows.state(self.database)
 
-    async def run_pending(self) -> int:
-        """Does all the work that is owed: compresses what left the window. Returns how many segments."""
-        done = await self._compressor.run()
+    async def run_pending(self, *, ask_model: bool = True) -> int:
+        """Does all the work that is owed: compresses what left the window, makes episodes, lets things fade.
+
+        Returns how many segments were compressed. Without `ask_model` no configured model is asked for a summary.
+        """
+        done = await self._compressor.run(ask_model=ask_model)
         await self.accounts.flush()
         await self.answers.expire()
         await self._fading.run()
+        await self._episode_life.run()
         await self.index.keep_queries()
         return done
 
     def now(self) -> datetime:
         """The time by the clock of this memory, where the user lives."""
         return self._clock().astimezone(self.timezone)
+
+    async def close_idle(self, idle: timedelta) -> int:
+        """Closes sessions in which nothing was said for so long: `run_pending` makes episodes of them (E1)."""
+        return await self._conversation.close_idle(idle)
 
     async def recall(
         self,

@@ -9,6 +9,7 @@ from memory.calibrate import Calibrator
 from memory.choose import Candidate, choose
 from memory.database import Database, Transaction
 from memory.decay import fades_at, is_due, state_of
+from memory.episodes import Episodes
 from memory.errors import NotFound, Refused
 from memory.forget import Forgetting, Forgotten
 from memory.language import LanguagePack, detect, well_formed
@@ -58,7 +59,12 @@ class Facts:
         self.learner = Learner(
             database=database, index=index, calibrator=calibrator, packs=packs, clock=clock, limits=limits
         )
-        self._forgetting = Forgetting(database=database, index=index, packs=packs, clock=clock)
+        episodes = Episodes(
+            database=database, index=index, calibrator=calibrator, packs=packs, clock=clock, limits=limits
+        )
+        self._forgetting = Forgetting(
+            database=database, index=index, episodes=episodes, packs=packs, clock=clock, limits=limits
+        )
 
     # -- looking
 

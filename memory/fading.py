@@ -3,6 +3,7 @@
 from memory.database import Database
 from memory.limits import Limits
 from memory.stores import context as rows
+from memory.stores import episodes as episode_rows
 from memory.stores.index import Index
 
 
@@ -18,6 +19,7 @@ class Fading:
         """Does what is owed; returns how many statements were dropped."""
         if await rows.reads_to_count(self._database):
             async with self._database.transaction() as tx:
+                await episode_rows.count_reads(tx)
                 await rows.count_reads(tx)
         oldest = await rows.day_number(self._database) - self._limits.statement_unread_days
         if not await rows.unread_statements(self._database, oldest):

@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.database import Database, Transaction, View
+from memory.episodes import Episodes, rendered, tags_of
 from memory.errors import NotFound
 from memory.language import LanguagePack, fold, words_of
 from memory.learn import KIND, normalised
+from memory.limits import Limits
 from memory.ports import Clock
 from memory.signals import sentences
 from memory.stores import answers as answer_rows
 from memory.stores import context as context_rows
+from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
 from memory.stores import inbox as inbox_rows
 from memory.stores import turns as turn_rows
-from memory.stores.index import Index, stems
+from memory.stores.index import Entry, Index, Prepared, stems
 from memory.tokens import count_tokens
-from memory.values import Fact, Statement, Summary, Turn
+from memory.values import Episode, Fact, Note, Statement, Summary, Turn
 
 CUT = "[…]"
 STATEMENT_KINDS = ("world", "experience", "opinion", "observation")
@@ -28,21 +31,33 @@ _LETTER = r"[^\W_\u3400-\u9fff\uf900-\ufaff]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What goes, or went: facts, statements and summaries; the turns whose words are cut; whether no byte is left."""
+    """What goes, or went: facts, statements, summaries and parts of episodes; the turns whose words are cut."""
 
     facts: tuple[Fact, ...]
     turns: tuple[Turn, ...]
     statements: tuple[Statement, ...] = ()
     summaries: tuple[Summary, ...] = ()
-    complete: bool = False
+    episodes: tuple[Episode, ...] = ()
+    complete: bool = False  # whether no byte is left
 
 
 class Forgetting:
     """Removes facts and every trace of their words."""
 
-    def __init__(self, *, database: Database, index: Index, packs: Mapping[str, LanguagePack], clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        index: Index,
+        episodes: Episodes,
+        packs: Mapping[str, LanguagePack],
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
         self._database = database
         self._index = index
+        self._episodes = episodes
+        self._limits = limits
         self._packs = packs
         self._clock = clock
 
@@ -56,10 +71,13 @@ class Forgetting:
     async def forget(self, fact_id: str) -> Forgotten:
         """Removes a fact with its chain."""
         now = self._clock()
+        ready = await self._ready(await self.preview(fact_id))
         async with self._database.transaction() as tx:
             facts = await self._facts(tx, fact_id)
             wordings = await self._wordings(tx, facts)
             gone = await self._concerned(tx, facts, wordings)
+            await self._cut_episodes(tx, gone, wordings, ready)
+            await self._cut_traces(tx, wordings)
             await self._index.remove(tx, KIND, [fact.id for fact in facts])
             for statement in gone.statements:
                 await self._index.remove(tx, statement.kind, [statement.id])
@@ -85,6 +103,7 @@ class Forgetting:
             turns=tuple(await self._turns(view, wordings)),
             statements=tuple(await self._statements(view, wordings)),
             summaries=tuple(await self._summaries(view, wordings)),
+            episodes=tuple(await self._episodes_saying(view, wordings)),
         )
 
     async def _statements(self, view: View, wordings: Sequence[Fact]) -> list[Statement]:
@@ -116,6 +135,84 @@ class Forgetting:
             }
         return list(found.values())
 
+    async def _episodes_saying(self, view: View, wordings: Sequence[Fact]) -> list[Episode]:
+        """Episodes that say one of the facts; of a consolidated one its originals."""
+        texts = [text for fact in wordings for text in (fact.fact, fact.quote, fact.value) if len(text) > 2]
+        found = {one.id: one for one in await episode_rows.containing(view, texts)}
+        for fact in wordings:
+            hits = await self._index.by_words(fact.fact, fact.language, ["episode"], _MOST_STATEMENTS, view)
+            found |= {one.id: one for one in await episode_rows.with_ids(view, [hit.ref for hit in hits])}
+        originals = [each for one in found.values() for each in await episode_rows.members(view, one.id)]
+        found |= {one.id: one for one in originals}
+        whole = {one.merged_into for one in originals}
+        return [one for ref, one in found.items() if ref not in whole and self._narrowed(one, wordings) != one]
+
+    def _narrowed(self, episode: Episode, wordings: Sequence[Fact]) -> Episode | None:
+        """An episode without the notes that say one of the facts; None when nothing else is left of it."""
+        notes = [note for note in episode.notes if not self._tells(_joined(note), wordings)]
+        if len(notes) == len(episode.notes) and not any(
+            self._tells(text, wordings) for text in (episode.trouble, *episode.entities)
+        ):
+            return episode
+        if not notes:
+            return None
+        topic, text = rendered(notes, self._limits)
+        named = [fold(text) for fact in wordings for text in (fact.fact, fact.quote)]
+        return replace(
+            episode,
+            notes=tuple(notes),
+            topic=topic,
+            text=text,
+            tags=tags_of(notes),
+            entities=tuple(name for name in episode.entities if not any(fold(name) in text for text in named)),
+            trouble="" if self._tells(episode.trouble, wordings) else episode.trouble,
+        )
+
+    def _tells(self, text: str, wordings: Sequence[Fact]) -> bool:
+        return self._cut(text, wordings) != text or without(text, [fact.value for fact in wordings]) != text
+
+    async def _ready(self, gone: Forgotten) -> dict[str, tuple[Entry, Prepared]]:
+        """What it takes to find again what is left of episodes, made before the transaction."""
+        wordings = await self._wordings(self._database, gone.facts)
+        narrowed = [self._narrowed(one, wordings) for one in gone.episodes]
+        clusters = {one.merged_into for one in gone.episodes if one.merged_into}
+        beside = [each for ref in clusters for each in await episode_rows.members(self._database, ref)]
+        left = {one.id: one for one in (*beside, *filter(None, narrowed))}
+        return await self._episodes.ready([*left.values()], {one.id for one in gone.statements})
+
+    async def _cut_episodes(
+        self,
+        tx: Transaction,
+        gone: Forgotten,
+        wordings: Sequence[Fact],
+        ready: Mapping[str, tuple[Entry, Prepared]],
+    ) -> None:
+        """Episodes without what they say of the facts; one that a consolidated one stood for stands alone again."""
+        for ref in dict.fromkeys(one.merged_into for one in gone.episodes if one.merged_into):
+            originals = await self._episodes.dissolve(tx, ref)
+            await self._episodes.put(tx, originals, ready)
+        for before in gone.episodes:
+            after = self._narrowed(before, wordings)
+            await self._index.remove(tx, "episode", [before.id])
+            await episode_rows.delete(tx, [before.id])
+            if after is None:
+                continue
+            await episode_rows.insert(tx, replace(after, merged_into=None))
+            if after.deleted_at:
+                await episode_rows.set_deleted(tx, after.id, after.deleted_at)
+            else:
+                await self._episodes.put(tx, [after], ready)
+
+    async def _cut_traces(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
+        """The words kept of compressed turns, and those noted of a topic that is not closed."""
+        for session_id, first, spoken in await episode_rows.traces(tx):
+            cut = [replace(one, content=self._cut(one.content, wordings)) for one in spoken]
+            if cut != spoken:
+                await episode_rows.rewrite_trace(tx, session_id, first, cut)
+        for one in await episode_rows.waiting(tx):
+            if self._tells(one.signals.get("trouble", ""), wordings):
+                await episode_rows.rewrite_signals(tx, one.id, {**one.signals, "trouble": ""})
+
     async def _facts(self, view: View, fact_id: str) -> list[Fact]:
         """The chain of a fact, and whatever row says the same: one whose learning was undone still has its words."""
         chain = await rows.chain(view, fact_id)
@@ -126,7 +223,7 @@ class Forgetting:
         everything = await rows.all_with_status(view, ("current", "superseded", "undone"))
         return [fact for fact in everything if fact.id in ids or _words(fact) in said]
 
-    async def _wordings(self, view: View, facts: Sequence[Fact]) -> list[Fact]:
+    async def _wordings(self, view: View | Database, facts: Sequence[Fact]) -> list[Fact]:
         """Facts as they are and as they were before they were corrected."""
         all_of_them = [*facts, *await rows.images(view, [fact.id for fact in facts])]
         return list({(fact.fact, fact.quote, fact.value): fact for fact in all_of_them}.values())
@@ -163,6 +260,10 @@ class Forgetting:
     def _telling(self, fact: Fact) -> set[str]:
         """The stems that would tell the fact: those of its value, if it has one."""
         return set(stems(fact.value or fact.fact, self._packs.get(fact.language)))
+
+
+def _joined(note: Note) -> str:
+    return ", ".join((note.topic, *note.discussed, note.outcome, *note.decisions, *note.open_questions))
 
 
 def _words(fact: Fact) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import LanguagePackError
+from memory.patterns import Patterns
 
 WORD_LISTS = (
     "function_words",  # the words that carry no subject; also what tells the language of a short message
@@ -56,6 +57,8 @@ NOTICES = (
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
 TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "ahead", "you_said")
+REACTION_KEYS = ("success", "thanks", "partial", "failure")
+TASK_KEYS = ("fix", "plan", "write", "choose", "learn", "find")
 FACT_KEYS = ("openers", "conjunctions", "rules")
 RULE_KINDS = ("signal", "affirms", "instruction", "decision", "declaration", "change")
 BLOCK_KEYS = ("message", "sentence", "declaration", "clause", "question", "tag_question", "reminder")
@@ -81,9 +84,10 @@ class Rule:
 class LanguagePack:
     """What one language looks like; patterns are compiled when first used."""
 
-    def __init__(self, source: Mapping[str, Any], origin: str) -> None:
+    def __init__(self, source: Mapping[str, Any], origin: str, file: Path | None = None) -> None:
         self._source = source
         self.origin = origin
+        self._patterns = Patterns(file)
         try:
             self.code: str = source["code"]
             self.name: str = source["name"]
@@ -115,6 +119,9 @@ class LanguagePack:
         lacks += [f"times.{key}" for key in TIME_KEYS if not self.times.get(key)]
         topics = self._source.get("topics", {})
         lacks += [f"topics.{key}" for key in TOPIC_KEYS if not topics.get(key)]
+        episodes = self._source.get("episodes", {})
+        lacks += [f"episodes.{key}" for key in (*REACTION_KEYS, "asked") if not episodes.get(key)]
+        lacks += [f"episodes.tasks.{key}" for key in TASK_KEYS if not episodes.get("tasks", {}).get(key)]
         facts = self._source.get("facts", {})
         lacks += [f"facts.{key}" for key in FACT_KEYS if not facts.get(key)]
         lacks += [f"facts.blocks.{key}" for key in BLOCK_KEYS if not facts.get("blocks", {}).get(key)]
@@ -287,6 +294,22 @@ class LanguagePack:
         return self._either(self._section("known").get("rejects", ()))
 
     @cached_property
+    def reactions(self) -> dict[str, re.Pattern[str]]:
+        """How people say that something worked, worked in part or failed, and how they thank (E1)."""
+        return {key: self._either(self._section("episodes").get(key, ())) for key in REACTION_KEYS}
+
+    @cached_property
+    def task_words(self) -> dict[str, re.Pattern[str]]:
+        """Words that tell what kind of task a conversation is about (E1)."""
+        tasks = self._section("episodes").get("tasks", {})
+        return {key: self._either(tasks.get(key, ())) for key in TASK_KEYS}
+
+    @cached_property
+    def asks_of_episodes(self) -> re.Pattern[str]:
+        """How people ask what was talked about, done or decided together."""
+        return self._either(self._section("episodes").get("asked", ()))
+
+    @cached_property
     def domain_words(self) -> dict[str, re.Pattern[str]]:
         """Words that tell the domain of a text."""
         return {key: self._either(self._section("domains").get(key, ())) for key in DOMAINS}
@@ -341,7 +364,7 @@ class LanguagePack:
 
     def _compile(self, text: str) -> re.Pattern[str]:
         try:
-            return re.compile(_expand(text, self.macros))
+            return self._patterns.compile(_expand(text, self.macros))
         except re.error as exc:
             raise LanguagePackError(f"The language pack {self.origin} has a bad pattern: {text!r} ({exc}).") from exc
 
@@ -447,7 +470,7 @@ def _read_packs(folder: Any) -> Mapping[str, LanguagePack]:
                 source = tomllib.loads(file.read_text("utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
                 raise LanguagePackError(f"The language pack {file.name} is not valid TOML: {exc}.") from exc
-            pack = LanguagePack(source, file.name)
+            pack = LanguagePack(source, file.name, file if isinstance(file, Path) else None)
             packs[pack.code] = pack
     return packs
 

@@ -170,3 +170,32 @@ class Limits:
         "B5", 0.12, "Share of the best line's score below which a line is no evidence any more, 0 to 1."
     )
     recall_ordinary_evidence: float = rule("B5", 0.5, "The same when nothing was asked about the past, 0 to 1.")
+
+    # Episodes
+    episode_tokens: int = rule("E1", 110, "One episode as a line in a request, in tokens.")
+    episode_trace_days: int = rule(
+        "E4", 30, "How long the words of an episode are kept, never searched, in days; 0: not at all."
+    )
+    episode_active_days: int = rule("E4", 30, "An episode is active up to this age, in days.")
+    episode_mature_days: int = rule("E4", 180, "Then mature, and may be consolidated, up to this age, in days.")
+    episode_aged_days: int = rule("E4", 365, "Then aged up to this age, and archived afterwards, in days.")
+    episode_aged_similarity: float = rule(
+        "E4", 0.4, "Similarity an aged episode needs to be found without being asked for, 0 to 1."
+    )
+    episode_archived_days: int = rule("E4", 0, "An archived episode is deleted after so long, in days; 0: never.")
+    episode_deleted_days: int = rule("E4", 30, "A deleted episode can be restored for so long, in days.")
+    episode_candidates: int = rule("E3", 20, "Episodes nearest to a query that are scored, a count.")
+    episode_near_share: float = rule(
+        "E3", 0.6, "Share of the best one's similarity below which an episode is not near any more, 0 to 1."
+    )
+    episode_similarity_weight: float = rule("E3", 0.5, "What similarity counts in the score of an episode.")
+    episode_recency_weight: float = rule("E3", 0.2, "What recency counts.")
+    episode_recency_days: int = rule("E3", 30, "After so many days an episode has lost most of that, in days.")
+    episode_success_weight: float = rule("E3", 0.15, "What success counts.")
+    episode_access_weight: float = rule("E3", 0.1, "What having been read often counts.")
+    episode_domain_weight: float = rule("E3", 0.05, "What being of the query's domain counts.")
+    episode_merge_similarity: float = rule(
+        "E5", 0.95, "Calibrated similarity above which episodes of one kind are consolidated, 0 to 1."
+    )
+    episode_merge_days: int = rule("E5", 14, "How close in time they have to be, in days.")
+    episodes_recalled: int = rule("B5", 2, "Episodes in a request that asks what was done or decided, a count.")

@@ -31,6 +31,7 @@ class Line:
     turn: int = 0
     entities: tuple[str, ...] = ()
     unread: float = 0.0  # how far it is on the way to being dropped, 0 to 1
+    weight: float = 1.0  # what speaks for it whatever is asked
     state: FactState = "active"  # of the fact it says, if it says one (F13)
 
 
@@ -48,6 +49,7 @@ class Asked:
     newest: bool = False  # it asks how things stand now
     advice: bool = False  # it asks for something that opinions bear on
     past: bool = False  # it asks about what was, what is the user's own, or somebody who was spoken of
+    together: bool = False  # it asks for what was talked over: episodes answer that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ def rank(lines: Sequence[Line], asked: Asked, limits: Limits) -> list[Ranked]:
             "own": limits.recall_own_weight if asked.own and line.own else 1.0,
             "answer": limits.recall_answer_weight if asked.answered and line.kind == "observation" else 1.0,
             "opinion": limits.recall_opinion_weight if asked.advice and line.kind == "opinion" else 1.0,
+            "standing": line.weight,
             "time": limits.recall_time_factor if _within(line.at, asked) else 1.0,
         }
         bases.append(sum(parts.values()) * math.prod(factors.values()))

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 
 from memory.database import Database
 from memory.decay import state_of
+from memory.episodes import Episodes, shown
 from memory.errors import Refused
 from memory.language import LanguagePack, detect, fold, words_of
 from memory.limits import Limits
@@ -16,18 +17,18 @@ from memory.rank import Asked, Line, Ranked, rank
 from memory.signals import asking
 from memory.statements import said_by
 from memory.stores import context as context_rows
+from memory.stores import episodes as episode_rows
 from memory.stores import facts as fact_rows
 from memory.stores import turns as turn_rows
 from memory.stores.index import Index, stems
 from memory.times import spans, wants_newest
-from memory.values import FactState, RecallHit, Statement
+from memory.values import Episode, FactState, RecallHit, Statement
 
 STATEMENT_KINDS = ("world", "experience", "opinion", "observation")
 KINDS = ("fact", "episode", *STATEMENT_KINDS)
 _NAME = re.compile(r"(?<=[\w,;:’'\"“)¿¡] )[A-ZÀ-ÖØ-Þ][\w'’-]+")  # not at the beginning of a sentence
 _FAINT = 0.15  # a cosine below this says nothing
 _LOOKED_AT = 5  # so many of the best lines are looked at to see whether there is anything to recall
-_STORED = {"episode": ("summary",)}  # a summary is what there is of an episode so far
 
 
 class Recall:
@@ -38,6 +39,7 @@ class Recall:
         *,
         database: Database,
         index: Index,
+        episodes: Episodes,
         packs: Mapping[str, LanguagePack],
         clock: Clock,
         zone: tzinfo,
@@ -45,6 +47,7 @@ class Recall:
     ) -> None:
         self._database = database
         self._index = index
+        self._episodes = episodes
         self._packs = packs
         self._clock = clock
         self._zone = zone
@@ -117,8 +120,11 @@ class Recall:
         """
         pack = self._packs[language]
         asked, topic = await self._asked(question, pack)
-        found = await self._ranked(asked, topic, language, STATEMENT_KINDS, self._limits.recall_candidates)
+        kinds = (*STATEMENT_KINDS, "episode") if asked.together else STATEMENT_KINDS
+        found = await self._ranked(asked, topic, language, kinds, self._limits.recall_candidates)
         found = [one for one in found if one.line.state == "active"]
+        if asked.together:
+            found = await self._few_episodes(found, question)
         opinions = await self._opinions(asked, topic, language) if asked.advice and not asked.past else []
         if not found or not (asked.past or await self._bears_on(found, topic, language)):
             return opinions, self._limits.recall_advice_tokens
@@ -133,6 +139,18 @@ class Recall:
         found = await self._ranked(asked, topic, language, ("opinion",), self._limits.recall_opinions)
         near = sorted(found, key=lambda one: -one.line.meaning)[: self._limits.recall_opinions]
         return [_hit(one) for one in near if one.line.state == "active"]
+
+    async def _few_episodes(self, found: Sequence[Ranked], question: str) -> list[Ranked]:
+        """All that was found, but of episodes only the best few, and none that is to be asked for explicitly (E4)."""
+        ids = [one.line.id for one in found if one.line.kind == "episode"]
+        episodes = await episode_rows.with_ids(self._database, ids)
+        similar = await self._episodes.similarities(question, episodes)
+        most = max((one.line.words for one in found), default=0.0)
+        spoken_of = {one.line.id for one in found if one.line.words > 0 and one.line.words * 2 >= most}
+        near = {ref for ref, value in similar.items() if value >= self._limits.episode_aged_similarity}
+        due = {one.id for one in episodes if self._episodes.is_due(one, similar[one.id])}
+        best = [ref for ref in ids if ref in due and ref in spoken_of | near][: self._limits.episodes_recalled]
+        return [one for one in found if one.line.kind != "episode" or one.line.id in best]
 
     async def _bears_on(self, found: Sequence[Ranked], topic: str, language: str) -> bool:
         """Whether one of the best lines has enough of the question's words, the rarer ones counting more."""
@@ -150,9 +168,8 @@ class Recall:
 
     async def _ranked(self, asked: Asked, topic: str, language: str, kinds: Sequence[str], limit: int) -> list[Ranked]:
         """All that may answer a question about a topic, best first."""
-        stored = [name for kind in kinds for name in _STORED.get(kind, (kind,))]
-        words = await self._index.by_words(topic, language, stored, limit)
-        meaning = await self._index.by_meaning(await self._index.query_vector(topic), stored, limit)
+        words = await self._index.by_words(topic, language, kinds, limit)
+        meaning = await self._index.by_meaning(await self._index.query_vector(topic), kinds, limit)
         by_words = {hit.ref: hit.score for hit in words}
         by_meaning = {hit.ref: hit.score for hit in meaning}
         refs = list(dict.fromkeys([*by_words, *by_meaning]))
@@ -171,6 +188,7 @@ class Recall:
         today = self._clock().astimezone(self._zone).date()
         days = [span for span in spans(asks, today, pack) if span.since < today]
         was = bool(days or pack.past.search(fold(asks)) or (not advice and (first or known)))
+        together = bool(pack.asks_of_episodes.search(fold(asks)))
         asked = Asked(
             now=self._clock(),
             speaker=named[0] if len(named) == 1 else "",
@@ -181,7 +199,8 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=bool(named or answered or (was and not pack.ahead.search(fold(asks)))),
+            past=bool(named or answered or together or (was and not pack.ahead.search(fold(asks)))),
+            together=together,
         )
         whose = {word for speaker in named for word in words_of(speaker)}
         return asked, " ".join(word for word in words_of(query) if word not in whose) or query
@@ -210,12 +229,22 @@ class Recall:
         said = await context_rows.statements_with_ids(self._database, [ref for ref in refs if ref.startswith("s")])
         states = await self._fact_states(said, now)
         lines += [self._line(one, today, states.get(one.id, "active")) for one in said if states.get(one.id) != "stale"]
-        for summary in await context_rows.summaries_with_ids(
-            self._database, [ref for ref in refs if ref.startswith("m")]
-        ):
-            source = f"summary {summary.id}"
-            lines.append(Line(kind="episode", id=summary.id, text=summary.rendered, at=summary.at, source=source))
+        for episode in await episode_rows.with_ids(self._database, [ref for ref in refs if ref.startswith("e")]):
+            lines.append(self._episode_line(episode))
         return [replace(line, words=words.get(line.id, 0.0), meaning=meaning.get(line.id, 0.0)) for line in lines]
+
+    def _episode_line(self, episode: Episode) -> Line:
+        return Line(
+            kind="episode",
+            id=episode.id,
+            text=shown(episode),
+            at=episode.ended_at,
+            source=f"episode {episode.id}",
+            language=episode.language,
+            session=episode.session_id,
+            entities=episode.entities,
+            weight=1 + self._episodes.standing(episode, ""),
+        )
 
     def _line(self, said: Statement, today: int, state: FactState) -> Line:
         return Line(

@@ -181,19 +181,19 @@ def _first_words(turns: Sequence[Turn]) -> str:
 
 def render(notes: Notes, limits: Limits) -> tuple[Notes, str]:
     """Notes as one line of at most 50 tokens, empty keys left out; what does not fit is shortened, least first."""
-    notes = replace(notes, topic=_short(notes.topic, 16) or "…")
+    notes = replace(notes, topic=short(notes.topic, 16) or "…")
     for keep, tokens in ((3, 26), (2, 26), (1, 26), (1, 20), (0, 20), (0, 16), (0, 12), (0, 8), (0, 5)):
         trimmed = replace(
             notes,
-            discussed=tuple(_short(text, 8) for text in notes.discussed[:keep]),
-            decisions=tuple(_short(text, tokens) for text in notes.decisions[-1 if tokens < 12 else -2 :]),
-            open_questions=tuple(_short(text, tokens) for text in notes.open_questions[-1:]),
-            outcome=_short(notes.outcome, tokens),
+            discussed=tuple(short(text, 8) for text in notes.discussed[:keep]),
+            decisions=tuple(short(text, tokens) for text in notes.decisions[-1 if tokens < 12 else -2 :]),
+            open_questions=tuple(short(text, tokens) for text in notes.open_questions[-1:]),
+            outcome=short(notes.outcome, tokens),
         )
         line = _line(trimmed)
         if count_tokens(line) <= limits.summary_tokens:
             return trimmed, line
-    bare = Notes(topic=_short(notes.topic, 10))
+    bare = Notes(topic=short(notes.topic, 10))
     return bare, _line(bare)
 
 
@@ -208,7 +208,8 @@ def _line(notes: Notes) -> str:
     return "; ".join(f"{key}: {value}" for key, value in parts if value)
 
 
-def _short(text: str, tokens: int) -> str:
+def short(text: str, tokens: int) -> str:
+    """A text of at most so many tokens, cut between words."""
     text = " ".join(text.split())
     if count_tokens(text) <= tokens:
         return text

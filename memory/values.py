@@ -301,3 +301,101 @@ class RecallHit:
     score: float
     why: str
     source: str
+
+
+Outcome = Literal["success", "partial", "failure", "unknown"]
+Phase = Literal["active", "mature", "aged", "archived", "deleted"]
+Way = Literal["semantic", "structured", "hybrid", "temporal", "failures"]
+OUTCOMES: tuple[Outcome, ...] = ("success", "partial", "failure", "unknown")
+PHASES: tuple[Phase, ...] = ("active", "mature", "aged", "archived", "deleted")
+TASK_TYPES = ("fix", "plan", "write", "choose", "learn", "find", "talk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One summary as part of its episode (S3)."""
+
+    topic: str
+    discussed: tuple[str, ...] = ()
+    outcome: str = ""
+    decisions: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The turns of an episode: where and when they were said."""
+
+    session_id: int
+    first_turn: int
+    last_turn: int
+    began_at: datetime
+    ended_at: datetime
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Session, first and last turn."""
+        return self.session_id, self.first_turn, self.last_turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """A topic that is closed (E1): what was written once, and where it stands in its life."""
+
+    id: str
+    session_id: int
+    channel: str
+    chat: str
+    first_turn: int
+    last_turn: int
+    turns: int
+    began_at: datetime
+    ended_at: datetime
+    language: str
+    topic: str
+    text: str
+    notes: tuple[Note, ...]
+    domain: str
+    task_type: str
+    trouble: str = ""
+    tools: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    outcome: Outcome = "unknown"
+    accesses: int = 0
+    accessed_at: datetime | None = None
+    merged_into: str | None = None
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidation:
+    """What a consolidated episode stands for (E5)."""
+
+    representative: str
+    statistics: Mapping[str, float]
+    variations: tuple[tuple[str, tuple[str, ...]], ...]  # of each original what the others have not
+    accesses: int  # those of the originals when they were consolidated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeHit:
+    """An episode that was found, how, and its score taken apart (E3)."""
+
+    episode: Episode
+    phase: Phase
+    way: Way
+    score: float
+    parts: Mapping[str, float]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """One message of a trace."""
+
+    turn_id: int
+    role: Role
+    speaker: str
+    at: datetime
+    content: str

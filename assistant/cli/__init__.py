@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from assistant.cli import backup, calibrate, chat, config, doctor, facts, recall, reembed, serve, stats
+from assistant.cli import backup, calibrate, chat, config, doctor, episodes, facts, recall, reembed, serve, stats
 from assistant.cli.options import Options
 from assistant.errors import AssistantError
 
@@ -54,6 +54,7 @@ app.command("ask")(chat.ask)
 app.command("serve")(serve.serve)
 app.command("status")(serve.status)
 app.add_typer(facts.app, name="facts")
+app.add_typer(episodes.app, name="episodes")
 app.command("recall")(recall.recall)
 app.command("timeline")(recall.timeline)
 app.command("stats")(stats.stats)

@@ -82,6 +82,7 @@ async def _plan(memory: "Memory", fact_ids: Sequence[str], loaded: "LoadedSettin
         turns |= {turn.id: turn for turn in preview.turns}
         lines |= {statement.id: statement.text for statement in preview.statements}
         lines |= {summary.id: summary.rendered for summary in preview.summaries}
+        lines |= {episode.id: episode.text for episode in preview.episodes}
         for fact in preview.facts:
             events = await memory.facts.history(fact.id)
             words = [fact.fact, fact.quote, *(event.fact for event in events if event.fact)]

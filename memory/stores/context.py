@@ -66,15 +66,15 @@ async def is_waiting(tx: Transaction, segment: Segment) -> bool:
 # -- summaries
 
 
-async def insert_summary(tx: Transaction, segment: Segment, summary: Summary) -> Summary:
-    """Written once, never changed."""
+async def insert_summary(tx: Transaction, segment: Segment, summary: Summary, signals: str = "{}") -> Summary:
+    """Written once, never changed; the signals tell how the segment went."""
     lists = [
         json.dumps(part, ensure_ascii=False) for part in (summary.discussed, summary.decisions, summary.open_questions)
     ]
     written = await tx.execute(
         "INSERT INTO summaries (session_id, channel, chat, first_turn, last_turn, topic, discussed, outcome, "
-        "decisions, open_questions, rendered, token_count, language, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "decisions, open_questions, rendered, token_count, language, at, signals) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             segment.session_id,
             segment.channel,
@@ -90,6 +90,7 @@ async def insert_summary(tx: Transaction, segment: Segment, summary: Summary) ->
             summary.token_count,
             summary.language,
             summary.at.isoformat(),
+            signals,
         ),
     )
     row = await tx.fetch_one("SELECT * FROM summaries WHERE id = ?", (written.lastrowid,))
@@ -209,6 +210,15 @@ async def told_between(reader: Reader, after: int, before: int) -> list[str]:
     return [row["text"] for row in rows]
 
 
+async def statements_of_session(reader: Reader, session_id: int, first: int, last: int) -> list[Statement]:
+    """Statements made from the turns of a session from one to another."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE turn_id BETWEEN ? AND ? AND session_id = ? ORDER BY turn_id, id",
+        (first, last, session_id),
+    )
+    return [_statement(row) for row in rows]
+
+
 async def statements_before(reader: Reader, session_id: int, turn_id: int) -> list[Statement]:
     """The statements of the turn before another one."""
     rows = await reader.fetch_all(
@@ -223,7 +233,8 @@ async def count_reads(tx: Transaction) -> None:
     """Statements that requests contained were read on the day the reply was stored (M2)."""
     await tx.execute(
         "UPDATE statements SET read_on = (SELECT coalesce(max(number), 0) FROM days) WHERE id IN "
-        "(SELECT CAST(substr(item, 2) AS INTEGER) FROM used_items WHERE counted = 0 AND section = 'recalled')"
+        "(SELECT CAST(substr(item, 2) AS INTEGER) FROM used_items WHERE counted = 0 AND section = 'recalled' "
+        "AND item GLOB 's[0-9]*')"
     )
     await tx.execute("UPDATE used_items SET counted = 1 WHERE counted = 0")
 

@@ -24,6 +24,7 @@ Progress = Callable[[int, int], None]
 
 _LOG = logging.getLogger(__name__)
 _FEW_WORDS = 2
+_WORDS_TABLES = ("entries_fts", "episodes_fts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,14 @@ class Hit:
     kind: str
     ref: str
     score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Among:
+    """The entries a search is confined to: a query for their ids."""
+
+    sql: str
+    parameters: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +149,15 @@ class Index:
             "INSERT INTO entries (id, kind, ref, text, text_hash, language, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [(row, e.kind, e.ref, e.text, _hash(e.text), e.language, e.at.isoformat()) for row, e in rows],
         )
-        await tx.execute_many(
-            "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)",
-            [(row, " ".join(stems(e.text, self._packs.get(e.language))), " ".join(e.context)) for row, e in rows],
-        )
+        for table in _WORDS_TABLES:
+            await tx.execute_many(
+                f"INSERT INTO {table} (rowid, stems, context) VALUES (?, ?, ?)",
+                [
+                    (row, " ".join(stems(e.text, self._packs.get(e.language))), " ".join(e.context))
+                    for row, e in rows
+                    if _words_table(e.kind) == table
+                ],
+            )
         if prepared.generation is not None and prepared.generation == active:
             table = Generation(id=prepared.generation, model="", dimension=0).table
             await tx.execute_many(
@@ -170,24 +184,30 @@ class Index:
             row = await tx.fetch_value("SELECT id FROM entries WHERE kind = ? AND ref = ?", (kind, ref))
             if row is None:
                 continue
-            await tx.execute("DELETE FROM entries_fts WHERE rowid = ?", (row,))
+            await tx.execute(f"DELETE FROM {_words_table(kind)} WHERE rowid = ?", (row,))
             for generation in generations:
                 await tx.execute(f"DELETE FROM vectors_{generation:d} WHERE rowid = ?", (row,))
             await tx.execute("DELETE FROM entries WHERE id = ?", (row,))
 
-    async def strip_context(self, tx: Transaction, words: Iterable[str]) -> None:
-        """Takes stems out of what entries are found by beside their own words."""
+    async def strip_context(self, tx: Transaction, words: Iterable[str], refs: Sequence[str] | None = None) -> None:
+        """Takes stems out of what entries, all or some, are found by beside their own words."""
         gone = {word for word in words if word.isalnum()}
         if not gone:
             return
         match = "context : (" + " OR ".join(f'"{word}"' for word in sorted(gone)) + ")"
-        rows = await tx.fetch_all("SELECT rowid, stems, context FROM entries_fts WHERE entries_fts MATCH ?", (match,))
-        for row in rows:
-            left = " ".join(word for word in row["context"].split() if word not in gone)
-            await tx.execute("DELETE FROM entries_fts WHERE rowid = ?", (row["rowid"],))
-            await tx.execute(
-                "INSERT INTO entries_fts (rowid, stems, context) VALUES (?, ?, ?)", (row["rowid"], row["stems"], left)
+        some = "" if refs is None else "AND e.ref IN (SELECT value FROM json_each(?))"
+        for table in _WORDS_TABLES:
+            rows = await tx.fetch_all(
+                f"SELECT e.id, f.stems, f.context FROM {table} f JOIN entries e ON e.id = f.rowid "
+                f"WHERE {table} MATCH ? {some}",
+                (match,) if refs is None else (match, json.dumps([*refs])),
             )
+            for row in rows:
+                left = " ".join(word for word in row["context"].split() if word not in gone)
+                await tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (row["id"],))
+                await tx.execute(
+                    f"INSERT INTO {table} (rowid, stems, context) VALUES (?, ?, ?)", (row["id"], row["stems"], left)
+                )
 
     async def forget_queries(self, tx: Transaction) -> None:
         """Drops what is kept of past queries."""
@@ -197,21 +217,31 @@ class Index:
     # -- searching
 
     async def by_words(
-        self, query: str, language: str, kinds: Sequence[str], limit: int, view: View | Database | None = None
+        self,
+        query: str,
+        language: str,
+        kinds: Sequence[str],
+        limit: int,
+        view: View | Database | None = None,
+        among: Among | None = None,
     ) -> list[Hit]:
         """Entries that share words with the query, best first; the score is BM25's."""
         words = [word for word in self._searched(query, language) if word.isalnum()]
         if not words or not kinds:
             return []
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
-        marks = ", ".join("?" * len(kinds))
-        rows = await (view or self._database).fetch_all(
-            "SELECT e.kind, e.ref, bm25(entries_fts, 1.0, ?) AS rank "
-            "FROM entries_fts JOIN entries e ON e.id = entries_fts.rowid "
-            f"WHERE entries_fts MATCH ? AND e.kind IN ({marks}) ORDER BY rank, e.id LIMIT ?",
-            (self._limits.recall_context_weight, match, *kinds, limit),
-        )
-        return [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+        found: list[Hit] = []
+        for table in sorted({_words_table(kind) for kind in kinds}):
+            own = [kind for kind in kinds if _words_table(kind) == table]
+            rows = await (view or self._database).fetch_all(
+                f"SELECT e.kind, e.ref, bm25({table}, 1.0, ?) AS rank "
+                f"FROM {table} JOIN entries e ON e.id = {table}.rowid "
+                f"WHERE {table} MATCH ? AND e.kind IN ({', '.join('?' * len(own))}){_within('e.id', among)} "
+                "ORDER BY rank, e.id LIMIT ?",
+                (self._limits.recall_context_weight, match, *own, *(among.parameters if among else ()), limit),
+            )
+            found += [Hit(kind=row["kind"], ref=row["ref"], score=-row["rank"]) for row in rows]
+        return sorted(found, key=lambda hit: -hit.score)[:limit]
 
     def _searched(self, query: str, language: str) -> list[str]:
         """The stems of a query; one of few words may be in any language, so it is stemmed in all."""
@@ -220,16 +250,25 @@ class Index:
             return found
         return found + [stem for pack in self._packs.values() if pack.code != language for stem in stems(query, pack)]
 
-    async def said(self, words: Iterable[str]) -> tuple[dict[str, int], int]:
-        """In how many entries each stem occurs, and how many entries there are."""
+    async def said(self, words: Iterable[str], kind: str = "") -> tuple[dict[str, int], int]:
+        """In how many entries each stem occurs, and how many there are: of episodes, or of all others."""
+        table = _words_table(kind)
         wanted = json.dumps(sorted(words), ensure_ascii=False)
         rows = await self._database.fetch_all(
-            "SELECT term, doc FROM entries_vocabulary WHERE term IN (SELECT value FROM json_each(?))", (wanted,)
+            f"SELECT term, doc FROM {table.replace('_fts', '_vocabulary')} "
+            "WHERE term IN (SELECT value FROM json_each(?))",
+            (wanted,),
         )
-        return {row["term"]: row["doc"] for row in rows}, await self._count()
+        lines = await self._database.fetch_value(f"SELECT count(*) FROM {table}_docsize")
+        return {row["term"]: row["doc"] for row in rows}, int(lines)
 
     async def by_meaning(
-        self, vector: Vectors | None, kinds: Sequence[str], limit: int, view: View | Database | None = None
+        self,
+        vector: Vectors | None,
+        kinds: Sequence[str],
+        limit: int,
+        view: View | Database | None = None,
+        among: Among | None = None,
     ) -> list[Hit]:
         """The entries nearest to a query vector; the score is the raw cosine."""
         generation = await self._active()
@@ -238,10 +277,38 @@ class Index:
         marks = ", ".join("?" * len(kinds))
         rows = await (view or self._database).fetch_all(
             f"SELECT e.kind, e.ref, v.distance FROM {generation.table} v JOIN entries e ON e.id = v.rowid "
-            f"WHERE v.embedding MATCH ? AND v.k = ? AND v.kind IN ({marks}) ORDER BY v.distance, e.id",
-            (vector.tobytes(), limit, *kinds),
+            f"WHERE v.embedding MATCH ? AND v.k = ? AND v.kind IN ({marks}){_within('v.rowid', among)} "
+            "ORDER BY v.distance, e.id",
+            (vector.tobytes(), limit, *kinds, *(among.parameters if among else ())),
         )
         return [Hit(kind=row["kind"], ref=row["ref"], score=1.0 - row["distance"]) for row in rows]
+
+    async def cosines(self, vector: Vectors, kind: str, refs: Sequence[str]) -> dict[str, float]:
+        """How near entries are to a vector, by ref."""
+        generation = await self._active()
+        if generation is None:
+            return {}
+        marks = ", ".join("?" * len(refs))
+        rows = await self._database.fetch_all(
+            f"SELECT e.ref, vec_distance_cosine(v.embedding, ?) AS distance FROM entries e "
+            f"JOIN {generation.table} v ON v.rowid = e.id WHERE e.kind = ? AND e.ref IN ({marks})",
+            (vector.tobytes(), kind, *refs),
+        )
+        return {row["ref"]: 1.0 - row["distance"] for row in rows}
+
+    async def stems_of(
+        self, kinds: Sequence[str], refs: Sequence[str], view: View | Database | None = None
+    ) -> dict[str, tuple[set[str], set[str]]]:
+        """The stems entries are found by, by ref: their own, and those said around them."""
+        found: dict[str, tuple[set[str], set[str]]] = {}
+        for table in sorted({_words_table(kind) for kind in kinds}):
+            rows = await (view or self._database).fetch_all(
+                f"SELECT e.ref, f.stems, f.context FROM entries e JOIN {table} f ON f.rowid = e.id "
+                "WHERE e.kind IN (SELECT value FROM json_each(?)) AND e.ref IN (SELECT value FROM json_each(?))",
+                (json.dumps([*kinds]), json.dumps([*refs])),
+            )
+            found |= {row["ref"]: (set(row["stems"].split()), set(row["context"].split())) for row in rows}
+        return found
 
     async def vector(self, text: str) -> Vectors | None:
         """The vector of a text in the active model, not kept; None while that model is gone or fails."""
@@ -429,6 +496,14 @@ async def embed(embedder: Embedder, texts: Sequence[str], dimension: int | None 
             "Check the model, or choose another one."
         )
     return vectors
+
+
+def _words_table(kind: str) -> str:
+    return "episodes_fts" if kind == "episode" else "entries_fts"
+
+
+def _within(column: str, among: Among | None) -> str:
+    return f" AND {column} IN ({among.sql})" if among else ""
 
 
 def _generation(row: Any) -> Generation:

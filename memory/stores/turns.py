@@ -6,6 +6,7 @@ from memory.database import Database, Row, Transaction, View
 from memory.values import Role, Session, Turn
 
 Reader = Database | View
+_IDLE = "closed_at IS NULL AND (SELECT max(timestamp) FROM turns WHERE session_id = sessions.id) < ?"
 
 
 async def open_session(tx: Transaction, channel: str, chat: str, language: str, at: datetime) -> Session:
@@ -102,6 +103,27 @@ async def open_window(reader: Reader, channel: str, chat: str) -> tuple[int, lis
         "SELECT id FROM sessions WHERE channel = ? AND chat = ? AND closed_at IS NULL", (channel, chat)
     )
     return None if session is None else (int(session), await window(reader, int(session)))
+
+
+async def idle_sessions(reader: Reader, before: datetime) -> bool:
+    """Whether there are open sessions in which nothing was said since a moment."""
+    found = await reader.fetch_value(f"SELECT 1 FROM sessions WHERE {_IDLE} LIMIT 1", (before.isoformat(),))
+    return found is not None
+
+
+async def close_idle(tx: Transaction, before: datetime, at: datetime) -> int:
+    """Closes the sessions in which nothing was said since a moment; those without a turn stay open."""
+    closed = await tx.execute(f"UPDATE sessions SET closed_at = ? WHERE {_IDLE}", (at.isoformat(), before.isoformat()))
+    return closed.rowcount
+
+
+async def reopen(tx: Transaction, session_id: int) -> None:
+    """Somebody goes on in a session that was closed for its silence; not where a newer one took its place."""
+    await tx.execute(
+        "UPDATE sessions SET closed_at = NULL WHERE id = ? AND closed_at IS NOT NULL AND NOT EXISTS (SELECT 1 "
+        "FROM sessions o WHERE o.channel = sessions.channel AND o.chat = sessions.chat AND o.id > sessions.id)",
+        (session_id,),
+    )
 
 
 async def closed_windows(reader: Reader) -> list[tuple[int, list[Turn]]]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -170,6 +171,69 @@ async def test_what_was_forgotten_since_stays_forgotten(tmp_path):
     async with Memory.open(tmp_path / "people" / "me.db") as memory:
         assert [fact.fact for fact in await memory.facts.list(None)] == ["I like tea"]
     assert b"Zebraquartz" not in (tmp_path / "people" / "me.db").read_bytes()
+
+
+async def one_topic(folder: Path, *, ended: bool = True) -> None:
+    """A topic about Zebraquartz, and one about tea."""
+    async with Memory.open(folder / "people" / "me.db") as memory:
+        session = await memory.open_session()
+        await memory.add_turn(
+            session.id, "user", "The roof of the Zebraquartz cabin leaks, who repairs the cabin roof?"
+        )
+        await memory.add_turn(session.id, "assistant", "A roofer near the Zebraquartz cabin repairs such a roof.")
+        await memory.add_turn(session.id, "user", "Changing the subject, which green tea goes with rice cakes?")
+        await memory.add_turn(session.id, "assistant", "Sencha goes well with rice cakes.")
+        if ended:
+            await memory.open_session()
+        await memory.run_pending()
+
+
+@pytest.mark.parametrize("state", ["compressed", "still in the window"])
+async def test_e1_f11_an_episode_forgotten_since_stays_forgotten(tmp_path, state):
+    await one_topic(tmp_path, ended=False)
+    if state == "compressed":
+        async with Memory.open(tmp_path / "people" / "me.db") as memory:
+            await memory.open_session()
+            await memory.run_pending()
+    back_up(settings(tmp_path), "me", NOW)
+    async with Memory.open(tmp_path / "people" / "me.db") as memory:
+        await memory.open_session()
+        await memory.run_pending()
+        [episode] = [one for one in await memory.episodes.list() if "Zebraquartz" in str(one.notes)]
+        await memory.episodes.forget(episode.id)
+    code, _, errors = await run(tmp_path, "restore", "-y")
+    assert code == 0, errors
+    assert b"zebraquartz" not in (tmp_path / "people" / "me.db").read_bytes().lower()
+    async with Memory.open(tmp_path / "people" / "me.db") as memory:
+        await memory.open_session()
+        await memory.run_pending()
+        assert len(await memory.episodes.list()) == 1, "the other topic is there"
+        assert await memory.recall("green tea with rice cakes")
+
+
+async def test_f11_other_turns_with_the_numbers_of_forgotten_ones_stay(tmp_path):
+    await one_topic(tmp_path)
+    path = tmp_path / "people" / "me.db"
+    async with Memory.open(path) as memory:
+        [span] = (await memory.episodes.preview_forget("e1")).spans
+        elsewhen = replace(span, began_at=span.began_at - timedelta(days=1), ended_at=span.ended_at - timedelta(days=1))
+        assert await memory.episodes.forget_again([elsewhen]) == 0
+        assert len(await memory.episodes.list()) == 2
+        assert await memory.episodes.forget_again([span]) == 1
+        assert len(await memory.episodes.list()) == 1
+
+
+async def test_f11_forgetting_an_episode_reaches_the_copies_when_told(tmp_path):
+    await one_topic(tmp_path)
+    copy = back_up(settings(tmp_path), "me", NOW).file
+    code, listed, _ = await run(tmp_path, "episodes", "search", "cabin roof", "--json")
+    assert code == 0
+    episode = json.loads(listed)[0]["id"]
+    code, _, errors = await run(tmp_path, "episodes", "forget", episode, "-y", "--including-backups")
+    assert code == 0, errors
+    assert "may still hold it" not in errors
+    assert b"zebraquartz" not in copy.read_bytes().lower()
+    assert b"zebraquartz" not in stored(tmp_path).lower()
 
 
 async def test_a_message_that_waits_is_answered_also_when_its_turn_is_younger_than_the_copy(server, tmp_path):

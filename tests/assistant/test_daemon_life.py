@@ -252,6 +252,9 @@ async def test_a_week_of_idleness_calls_no_model_and_leaves_nothing_behind(serve
         assert grown["tasks"] <= before["tasks"] and grown["files"] <= before["files"] + 1
         copies = list((tmp_path / "people" / "backups").iterdir())
         assert len(copies) <= 2  # of the first day, and what was ticked off after that; nothing else changed
+        async with Memory.open(tmp_path / "people" / "me.db", clock=clock) as memory:
+            [episode] = await memory.episodes.list()  # E1: the silent chat is over, and no model was asked
+        assert episode.turns == 2
 
 
 async def test_a_week_of_ordinary_use_stays_flat_and_bounded(server, tmp_path):

@@ -64,6 +64,14 @@ def test_every_key_can_be_set_in_the_environment(tmp_path, key):
     assert loaded.origins[expected] == f"environment {variable}"
 
 
+@pytest.mark.parametrize("name", ["EPISODE_TRACE_DAYS", "EPISODE_ARCHIVED_DAYS"])
+def test_e4_zero_turns_off_what_it_says_it_turns_off(tmp_path, name):
+    loaded = load(tmp_path, **{f"OLVIDO_LIMITS__{name}": "0"})
+    assert getattr(loaded.settings.limits, name.lower()) == 0
+    with pytest.raises(ConfigError, match="use a positive number"):
+        load(tmp_path, **{f"OLVIDO_LIMITS__{name}": "-1"})
+
+
 def test_environment_text_becomes_the_number_the_limit_is(tmp_path):
     loaded = load(tmp_path, OLVIDO_LIMITS__SAME_SIMILARITY="0.5", OLVIDO_EMBEDDINGS__DIMENSION="256")
     assert loaded.settings.limits.same_similarity == 0.5

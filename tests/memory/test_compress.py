@@ -17,7 +17,7 @@ from memory.stores import turns as turn_rows
 from memory.summarise import Notes, render
 from memory.testing import FakeClock, start_python
 from memory.tokens import count_tokens
-from memory.values import Summary, Turn
+from memory.values import Note, Summary, Turn
 
 OpenMemory = Callable[..., AbstractAsyncContextManager[Memory]]
 KEYS = ("topic", "discussed", "outcome", "decisions", "open_questions")
@@ -44,6 +44,16 @@ async def talk(memory: Memory, session_id: int, contents: Sequence[str]) -> list
 
 async def all_summaries(memory: Memory) -> list[Summary]:
     return await context_rows.slots(memory.database, "repl", "me", 10_000)
+
+
+def note_of(summary: Summary) -> Note:
+    return Note(
+        topic=summary.topic,
+        discussed=summary.discussed,
+        outcome=summary.outcome,
+        decisions=summary.decisions,
+        open_questions=summary.open_questions,
+    )
 
 
 async def statement_texts(memory: Memory) -> list[str]:
@@ -163,9 +173,11 @@ async def test_s3_a_summary_is_written_once_and_never_changes(open_memory: OpenM
             await memory.run_pending()
             await memory.assemble(session.id) if round_ != 2 else None
             now = {summary.id: summary for summary in await all_summaries(memory)}
-            assert seen.items() <= now.items()
-            seen = now
+            notes = {note for episode in await memory.episodes.list() for note in episode.notes}
+            assert all(seen[ref] == now[ref] if ref in now else note_of(seen[ref]) in notes for ref in seen)
+            seen |= now
         assert len(seen) > 8
+        assert any(ref not in now for ref in seen), "some left the slots and live on in their episode"
 
 
 # -- S4: what is left
@@ -189,9 +201,17 @@ async def test_s4_no_raw_words_of_a_compressed_turn_are_left_but_in_statements(
         assert all(row["summarized_at"] for row in rows)
         assert await memory.database.fetch_value("SELECT count(*) FROM segments") == 0
         indexed = await memory.database.fetch_all("SELECT DISTINCT kind FROM entries")
-        assert {row["kind"] for row in indexed} <= {"world", "experience", "opinion", "observation", "summary", "fact"}
+        assert {row["kind"] for row in indexed} <= {
+            "world",
+            "experience",
+            "opinion",
+            "observation",
+            "summary",
+            "fact",
+            "episode",
+        }
         refs = await memory.database.fetch_value(
-            "SELECT count(*) FROM entries WHERE kind NOT IN ('summary', 'fact') AND ref NOT IN "
+            "SELECT count(*) FROM entries WHERE kind NOT IN ('summary', 'fact', 'episode') AND ref NOT IN "
             "(SELECT 's' || id FROM statements)"
         )
         assert refs == 0
@@ -390,7 +410,10 @@ async def look(path):
                 "SELECT count(*) FROM summaries",
                 "SELECT count(*) FROM statements",
                 "SELECT count(*) FROM entries e JOIN entries_fts f ON f.rowid = e.id "
-                "JOIN vectors_1 v ON v.rowid = e.id WHERE e.kind != 'fact'",
+                "JOIN vectors_1 v ON v.rowid = e.id WHERE e.kind NOT IN ('fact', 'episode')",
+                "SELECT count(*) FROM traces",
+                "SELECT count(*) FROM episodes",
+                "SELECT count(*) FROM entries e JOIN vectors_1 v ON v.rowid = e.id WHERE e.kind = 'episode'",
             )]
             found.append(" ".join(map(str, row)))
             await memory.run_pending()
@@ -445,13 +468,14 @@ async def test_killed_at_every_statement_a_restart_finds_the_turn_or_its_summary
     killed = odd + even
     assert sorted(int(each[0]) for each in killed) == list(range(1, len(killed) + 1))
     assert len(killed) > 20, "compression has many statements"
-    turns_left, segments_left, summaries, statements, indexed = map(int, before_end.split())
+    turns_left, segments_left, summaries, statements, indexed, *episode = map(int, before_end.split())
     assert (turns_left, segments_left, summaries) == (0, 0, 1)
     assert statements > 0
     assert indexed == summaries + statements
-    untouched = "2 1 0 0 0"
+    assert episode == [1, 1, 1], "the trace, the episode and what it is found by"
+    untouched, open_topic = "2 1 0 0 0 0 0 0", before_end.removesuffix("1 1") + "0 0"
     for _, found, afterwards in killed:
-        assert found in (untouched, before_end), "either the turns or what was made of them, never a part"
+        assert found in (untouched, open_topic, before_end), "the turns or what was made of them, never a part"
         assert afterwards == before_end
 
 
