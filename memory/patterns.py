@@ -88,7 +88,7 @@ def _taken_apart(text: str) -> tuple[int, bytes, int, dict[str, int], tuple[str 
 
 
 def _restored(text: str, parts: tuple[int, bytes, int, dict[str, int], tuple[str | None, ...]]) -> re.Pattern[str]:
-    import _sre  # type: ignore[import-not-found]
+    import _sre
 
     flags, code, groups, by_name, names = parts
     pattern: re.Pattern[str] = _sre.compile(text, flags, array("I", code).tolist(), groups, by_name, names)
