@@ -152,7 +152,7 @@ async def _pin(talk: Talk, fact_id: str) -> Answer:
 
 async def _why(talk: Talk, _: str) -> Answer:
     if talk.context is None:
-        return Answer(text=talk.say("no_request"))
+        return Answer(text=talk.say("unasked" if talk.unasked else "no_request"))
     lines: list[str] = []
     for item in talk.context.sections["facts"].items:
         lines += [f"- `{item.id}` {plain(item.text)}", *await _quotes(talk, item.id)]
@@ -177,7 +177,7 @@ async def _quotes(talk: Talk, fact_id: str) -> list[str]:
 async def _context(talk: Talk, _: str) -> Answer:
     context = talk.context
     if context is None:
-        return Answer(text=talk.say("no_request"))
+        return Answer(text=talk.say("unasked" if talk.unasked else "no_request"))
     rows = [f"| {' | '.join(talk.say(key) for key in ('part', 'tokens', 'items'))} |", "|---|---:|---:|"]
     for name in SECTIONS:
         section = context.sections[name]
@@ -215,7 +215,7 @@ async def _start_session(talk: Talk) -> None:
 
 async def _stats(talk: Talk, _: str) -> Answer:
     if talk.context is None:
-        return Answer(text=talk.say("no_request"))
+        return Answer(text=talk.say("unasked" if talk.unasked else "no_request"))
     reply = talk.reply
     stages = [talk.say(f"stage_{name}", ms=f"{seconds * 1000:.0f}") for name, seconds in talk.stages.items()]
     lines = [talk.say("stats_request", tokens=str(talk.context.tokens))]
@@ -230,6 +230,7 @@ async def _stats(talk: Talk, _: str) -> Answer:
 async def _retry(talk: Talk, _: str) -> Answer:
     if talk.turn is None:
         return Answer(text=talk.say("nothing_to_retry"))
+    await talk.memory.answers.reject_last(talk.session.id)
     return Answer(ask_again=True)
 
 

@@ -17,6 +17,7 @@ AssistantError
     ├── RequestRefused      the server does not accept the request
     │   └── ContextTooLong  ... because it is longer than the model can read
     ├── BadReply            an empty answer, or something that is no answer
+    ├── CeilingReached      what may be spent in a day is spent
     └── EmbeddedUnavailable the embedded model cannot be started
 """
 
@@ -92,6 +93,10 @@ class ContextTooLong(RequestRefused):
 
 class BadReply(ModelError):
     """An empty answer, or something that is no answer."""
+
+
+class CeilingReached(ModelError):
+    """What may be spent in a day is spent: no model is asked."""
 
 
 class EmbeddedUnavailable(ModelError):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ValidationError
 
 from assistant.context_size import context_note, counted_tokens
-from assistant.errors import BadReply, KeyRefused, ModelError, ModelUnreachable, RequestRefused
+from assistant.errors import BadReply, ContextTooLong, KeyRefused, ModelError, ModelUnreachable, RequestRefused
 from assistant.explain import Place
 from assistant.incoming import Incoming
 from assistant.logs import get_logger
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from assistant.embedded import EmbeddedServer, Progress
-    from assistant.settings import ModelSettings, Provider, Settings
+    from assistant.settings import ModelSettings, Provider, Settings, ToolsSettings
 
 __all__ = ["ChatModel", "JsonReply", "Reply", "ToolCall", "open_model"]
 
@@ -37,8 +37,16 @@ R = TypeVar("R")
 class ChatModel:
     """Answers requests; opened once, used by everybody."""
 
-    def __init__(self, settings: "ModelSettings", *, server: "EmbeddedServer | None" = None, name: str) -> None:
+    def __init__(
+        self,
+        settings: "ModelSettings",
+        *,
+        server: "EmbeddedServer | None" = None,
+        name: str,
+        tools: "ToolsSettings",
+    ) -> None:
         self.settings = settings
+        self.tools = tools
         self.name = name
         self._server = server
         fallbacks = () if server else tuple(_fallback(settings, other) for other in settings.fallbacks or ())
@@ -46,6 +54,7 @@ class ChatModel:
         self._clients: dict[str, tuple[str, AsyncOpenAI]] = {}  # by provider, with the address each is for
         self._first_words: Callable[[], str | None] | None = None
         self._note: str | None = None
+        self._without_tools: set[str] = set()  # models that refuse requests with tools
         self._only_objects: set[str] = set()  # models that know JSON but no schemas
         self._log = get_logger(part="model")  # also keeps the retry library's events off stdout
 
@@ -58,17 +67,17 @@ class ChatModel:
             from assistant.embedded import EmbeddedServer, demonstration_notice
 
             async with EmbeddedServer.start(settings, progress=progress) as server:
-                model = cls(given, server=server, name=server.name)
+                model = cls(given, server=server, name=server.name, tools=settings.tools)
                 model._first_words = partial(demonstration_notice, settings)
                 try:
                     yield model
                 finally:
                     await model._disconnect()
             return
-        model = cls(given, name=given.name or PRESETS[given.provider].model or "")
+        model = cls(given, name=given.name or PRESETS[given.provider].model or "", tools=settings.tools)
         try:
             await model._find_name()
-            model._note = await model.context_note(settings.limits.request_tokens)
+            model._note = await model.context_note(settings.limits.request_tokens) or _ceiling_note(given)
             yield model
         finally:
             await model._disconnect()
@@ -91,6 +100,11 @@ class ChatModel:
         """Whether it may write memory (S5); the embedded one never does."""
         return self._server is None and self.settings.summaries == "model"
 
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it is offered tools: not the embedded one, nor one that refused them."""
+        return self._server is None and self.tools.offer == "auto" and self.name not in self._without_tools
+
     async def stream(
         self,
         messages: Messages,
@@ -105,7 +119,17 @@ class ChatModel:
         """
 
         async def begin(place: Place) -> Incoming:
-            return await self._begin(place, _request(place, messages, tools, max_tokens))
+            offered = () if place.model in self._without_tools else tools
+            try:
+                return await self._begin(place, _request(place, messages, offered, max_tokens))
+            except ContextTooLong:
+                raise
+            except RequestRefused:  # perhaps it knows no tools
+                if not offered:
+                    raise
+                reply = await self._begin(place, _request(place, messages, (), max_tokens))
+                self._without_tools.add(place.model)
+                return reply
 
         incoming, notes = await self._ask(begin)
         try:
@@ -282,6 +306,12 @@ class ChatModel:
 
 
 open_model = ChatModel.open
+
+
+def _ceiling_note(settings: "ModelSettings") -> str | None:
+    if settings.daily_ceiling is None or None not in (settings.price_sent, settings.price_written):
+        return None
+    return "model.daily_ceiling has no effect yet: set model.price_sent and model.price_written as well."
 
 
 def _another_may_help(exc: ModelError) -> bool:

@@ -13,10 +13,10 @@ from assistant.sources import user_config_folder
 if TYPE_CHECKING:
     from assistant.embeddings import OpenAICompatibleEmbedder
     from assistant.settings import LoadedSettings, Settings
+    from assistant.summariser import ModelSummariser
     from memory import Memory
     from memory.language import LanguagePack
     from memory.ports import Clock
-    from memory.summarise import Summariser
 
 
 def person_file(settings: "Settings", owner: str | None = None) -> Path:
@@ -64,7 +64,7 @@ async def open_memory(
     *,
     owner: str | None = None,
     clock: "Clock | None" = None,
-    summariser: "Summariser | None" = None,
+    summariser: "ModelSummariser | None" = None,
     packs: "Mapping[str, LanguagePack] | None" = None,
 ) -> "AsyncIterator[Memory]":
     """The memory of a person, the owner by default; its file is created if need be."""
@@ -83,6 +83,8 @@ async def open_memory(
             packs=packs or language_packs(loaded),
             limits=settings.limits,
         ) as memory:
+            if summariser is not None:
+                summariser.memory = memory  # what it costs is this person's
             yield memory
     finally:
         if embedder is not None:

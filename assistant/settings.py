@@ -200,6 +200,34 @@ class ModelSettings(Section):
     retry_after_max_seconds: Seconds = Field(
         default=30.0, gt=0, description="The longest pause a server may ask for, in seconds."
     )
+    price_sent: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Price of a million tokens sent, in your currency.",
+        examples=[0.6],
+    )
+    price_cached: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="The same for tokens the provider has in its cache; price_sent where it is not set.",
+        examples=[0.15],
+    )
+    price_written: float | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="Price of a million tokens written, in your currency.",
+        examples=[2.5],
+    )
+    daily_ceiling: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        description="What may be spent in a day for each person; then no model is asked, in your currency.",
+        examples=[1.0],
+    )
     fallback_keys: dict[Provider, Secret] = Field(
         default={},
         description="Keys of the other providers in fallbacks: provider = key; a secret each.",
@@ -350,6 +378,30 @@ class BackupsSettings(Section):
     keep: int = Field(default=7, gt=0, le=1_000, description="Copies of each memory that are kept, a count.")
 
 
+class ToolsSettings(Section):
+    """What the model may call."""
+
+    offer: Literal["auto", "never"] = Field(
+        default="auto", description="Whether tools are offered; auto: to every model but the embedded one."
+    )
+    fetch_hosts: Names | None = Field(
+        default=None,
+        description="Hosts fetch_url may read, a list of names; * means every public one, none turns it off.",
+        examples=[["en.wikipedia.org"]],
+    )
+    rounds: int = Field(
+        default=3, gt=0, le=20, description="Times a model may call tools before it has to answer, a count."
+    )
+    calls: int = Field(default=8, gt=0, le=64, description="Calls of one reply that are made, a count.")
+    result_tokens: int = Field(
+        default=300, ge=60, le=1_000, description="All results in a request together; longer ones are cut, in tokens."
+    )
+    timeout_seconds: Seconds = Field(default=15.0, gt=0, description="The longest a tool may take, in seconds.")
+    cache_seconds: int = Field(
+        default=3600, ge=0, le=86_400, description="How long the result of a call without effects holds, in seconds."
+    )
+
+
 class Settings(BaseSettings):
     """Everything that can be set; made by load_settings, which hands in what the sources say."""
 
@@ -370,6 +422,7 @@ class Settings(BaseSettings):
         default="auto", description="Code of the language of notices such as es; auto detects it."
     )
     model: ModelSettings = ModelSettings()
+    tools: ToolsSettings = ToolsSettings()
     embeddings: EmbeddingsSettings = EmbeddingsSettings()
     telegram: TelegramSettings = TelegramSettings()
     serve: ServeSettings = ServeSettings()

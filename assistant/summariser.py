@@ -6,7 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from assistant.accounting import account_summary, is_spent
+from assistant.errors import CeilingReached
 from assistant.model import ChatModel
+from memory import Memory
 from memory.marks import neutralise
 from memory.summarise import Notes
 from memory.tokens import both_ends
@@ -35,6 +38,7 @@ class ModelSummariser:
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
+        self.memory: Memory | None = None  # whose account it goes to
 
     async def __call__(self, turns: Sequence[Turn], language: str) -> Notes:
         """The notes of a segment."""
@@ -43,7 +47,12 @@ class ModelSummariser:
             {"role": "system", "content": _task()},
             {"role": "user", "content": f"The chat, in “{language}”:\n\n" + "\n".join(lines)},
         ]
-        notes = (await self._model.complete_json(messages, SegmentNotes, max_tokens=REPLY_TOKENS)).value
+        if self.memory is not None and await is_spent(self.memory, self._model.settings):
+            raise CeilingReached("The day's ceiling is reached.")
+        reply = await self._model.complete_json(messages, SegmentNotes, max_tokens=REPLY_TOKENS)
+        if self.memory is not None:
+            await account_summary(self.memory, self._model.settings, reply)
+        notes = reply.value
         return Notes(
             topic=notes.topic,
             discussed=_said(notes.discussed),

@@ -1,6 +1,7 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,14 @@ from memory.values import Context, Received, Session, Turn
 
 if TYPE_CHECKING:
     from assistant.said import Said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedResult:
+    """What a tool answered, and when."""
+
+    at: datetime
+    text: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +39,14 @@ class Talk:
     reply: Reply | None = None  # and its answer
     answer_turn: int | None = None
     stages: dict[str, float] = field(default_factory=dict)  # seconds each stage of the last turn took
+    saved: dict[str, int] = field(default_factory=dict)  # tokens the last request was spared, by what spared them
+    used_tools: set[str] = field(default_factory=set)  # called in a way that was right: described in few words now
+    format_known: bool = False  # whether the last call of a tool had the form that was asked for
+    results: dict[str, "CachedResult"] = field(default_factory=dict)  # of tools, for an hour
+    pending: list[dict[str, object]] = field(default_factory=list)  # calls and results that follow in the next request
     private: list[dict[str, str]] | None = None  # what was said while nothing is kept
+    known_question: str | None = None  # the last message, if it was answered without a model
+    unasked: bool = False  # whether the last answer needed no model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
     facts_a_page: int = 0  # where the channel has buttons
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
@@ -72,12 +88,13 @@ async def resume_talk(
     """Goes on with a session, without a language in that of what is said; what was not answered can be asked again."""
     await memory.use_model(model.name)
     last = await memory.last_turn(session.id)
+    spoken = await memory.session_language(session.id)
     return Talk(
         memory=memory,
         model=model,
         session=session,
-        language=language or await memory.session_language(session.id),
+        language=language or spoken,
         follows=language is None,
         data_dir=data_dir,
-        turn=last if last and last.role == "user" else None,
+        turn=replace(last, language=spoken) if last and last.role == "user" else None,
     )

@@ -68,6 +68,11 @@ def says(text: str, **changes: Any) -> ChatReply:
     return ChatReply(pieces=tuple(text[start : start + third] for start in range(0, len(text), third)), **changes)
 
 
+def calls(*tools: tuple[str, str], text: str = "") -> ChatReply:
+    """An answer that calls tools: name and arguments as JSON of each."""
+    return ChatReply(pieces=(text,) if text else (), tool_calls=tools, finish_reason="tool_calls")
+
+
 def fails(status: int, message: str = "no", *, code: str | None = None, **headers: str) -> Reply:
     """An answer that is an error; `retry_after="1"` becomes the header Retry-After."""
     named = {name.replace("_", "-").title(): value for name, value in headers.items()}
@@ -139,6 +144,13 @@ class OpenAIServer:
         if asked.path == "/v1/embeddings":
             return Reply(body=embeddings(asked.body["input"], asked.body.get("dimensions") or self.dimension))
         return Reply(status=404, body={"error": {"message": f"no {asked.path} here"}})
+
+    def page(self, path: str) -> Reply:
+        """What to say to a GET; a page that is a Reply is sent as it is."""
+        page = self.pages.get(path)
+        if page is None:
+            return Reply(status=404, body={"error": "no"})
+        return page if isinstance(page, Reply) else Reply(body=page)
 
     def wait(self, seconds: float) -> None:
         """A slow answer; cut short when the server closes."""
@@ -316,8 +328,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.scripted
 
     def do_GET(self) -> None:
-        page = self._scripted.pages.get(self.path)
-        self._send(Reply(body=page) if page is not None else Reply(status=404, body={"error": "no"}))
+        reply = self._scripted.page(self.path)
+        self._scripted.wait(reply.delay_seconds)
+        try:
+            self._send(reply)
+        except OSError:  # the client lost its patience
+            self.close_connection = True
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))

@@ -1,4 +1,4 @@
-"""One message, top to bottom: command, receive, assemble, ask, keep. Each stage is timed."""
+"""One message, top to bottom: command, receive, known, assemble, ask, keep. Each stage is timed."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -6,13 +6,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from assistant.accounting import account, account_unasked, check_ceiling
 from assistant.commands import answer_command, is_command
 from assistant.errors import ModelError
 from assistant.guard import guarded
+from assistant.known import Known, find_known
 from assistant.private import private_context
 from assistant.reply import Reply
 from assistant.said import Said, due_notice, from_json, notices, to_json
 from assistant.talk import Talk
+from assistant.tool_use import Offered, last_problem, offered, use_tools
 from memory.database import Transaction
 from memory.static import shipped_prompt
 from memory.values import Context, Turn
@@ -44,14 +47,49 @@ async def resume_turn(talk: Talk) -> AsyncIterator[Said]:
         yield said
 
 
-async def answer(talk: Talk) -> AsyncIterator[Said]:
-    """Asks the model about the last message and keeps what it says."""
-    talk.reply = None
+async def answer(talk: Talk, *, anew: bool = False) -> AsyncIterator[Said]:
+    """Answers the last message: from what is known, unless it is asked `anew`, or else by the model."""
+    with timed(talk, "known"):
+        known = None if anew or talk.turn is None else await find_known(talk, talk.turn)
+    async for said in ask_model(talk, again=anew) if known is None else give_known(talk, known):
+        yield said
+
+
+async def give_known(talk: Talk, known: Known) -> AsyncIterator[Said]:
+    """Says what needs no model, and keeps it as a reply; our notice before it is kept nowhere."""
+    talk.context, talk.reply, talk.unasked = None, None, True
+    if known.notice:
+        yield Said(text=known.notice, kind="notice")
+    yield Said(text=known.text, kind="piece")
+    with timed(talk, "keep"):
+        await keep_known(talk, known)
+    await account_unasked(talk, known.kind)
+
+
+async def ask_model(talk: Talk, *, again: bool = False) -> AsyncIterator[Said]:
+    """Asks the model about the last message, makes the calls of tools it wants, and asks again with their results."""
+    talk.pending = await last_problem(talk) if again else []
+    for left in range(talk.model.tools.rounds, -1, -1):
+        async for said in ask_once(talk, tools=left > 0 and talk.private is None):
+            yield said
+        if talk.reply is None or not talk.reply.tool_calls or not (talk.context and talk.context.tools):
+            return
+        with timed(talk, "tools"):
+            told = await use_tools(talk, talk.reply.tool_calls)
+        for notice in told:
+            yield notice
+
+
+async def ask_once(talk: Talk, *, tools: bool) -> AsyncIterator[Said]:
+    """One request: assemble, ask, keep, count."""
+    talk.reply, talk.saved, talk.unasked = None, {}, False
+    on_offer = offered(talk) if tools else Offered()
     with timed(talk, "assemble"):
-        context = await assemble(talk)
-    if context.message_cut:
+        context = await assemble(talk, on_offer)
+    if context.message_cut and not talk.pending:
         yield Said(text=talk.say("message_cut"), kind="notice")
     try:
+        await check_ceiling(talk)
         with timed(talk, "ask"):
             async for said in ask(talk, context):
                 yield said
@@ -61,6 +99,8 @@ async def answer(talk: Talk) -> AsyncIterator[Said]:
     finally:
         with timed(talk, "keep"):
             await keep(talk, context)
+        if talk.reply is not None:
+            await account(talk, context, talk.reply)
 
 
 async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
@@ -69,7 +109,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
     if result.text:
         yield Said(text=result.text, kind="command", verbatim=result.verbatim, offers=result.offers)
     if result.ask_again:
-        async for said in answer(talk):
+        async for said in answer(talk, anew=True):
             yield said
 
 
@@ -92,28 +132,32 @@ async def _taken(talk: Talk, tx: Transaction, turn: Turn) -> None:
         await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
 
 
-async def assemble(talk: Talk) -> Context:
+async def assemble(talk: Talk, on_offer: Offered) -> Context:
     """The request for the message, under the budget: also in the model's own tokens, where it can be asked (B6)."""
-    context = await _assembled(talk)
+    context = await _assembled(talk, on_offer)
     for _ in range(_MOST_RECOUNTS):
         counted = await talk.model.count_tokens(context.messages)
         if counted is None or counted < talk.memory.limits.request_tokens:
             break
         await talk.memory.calibrate_provider(talk.model.name, context.provider_tokens, counted)
-        context = await _assembled(talk)
+        context = await _assembled(talk, on_offer)
     talk.context = context
     return context
 
 
-async def _assembled(talk: Talk) -> Context:
-    return private_context(talk) if talk.private is not None else await talk.memory.assemble(talk.session.id)
+async def _assembled(talk: Talk, on_offer: Offered) -> Context:
+    if talk.private is not None:
+        return private_context(talk)
+    return await talk.memory.assemble(
+        talk.session.id, tools=on_offer.schemas, addendum=on_offer.addendum, pending=talk.pending
+    )
 
 
 async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
     """The model's reply, piece by piece; what came before an interruption counts, unless it is asked for again."""
     pieces: list[str] = []
     try:
-        stream = talk.model.stream(context.messages)
+        stream = talk.model.stream(context.messages, tools=context.tools)
         sentence, model = talk.say("withheld"), talk.model.name
         async for part in guarded(stream, shipped_prompt().text, sentence=sentence, model=model):
             if isinstance(part, Reply):
@@ -124,7 +168,8 @@ async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
     finally:
         if talk.reply is None and talk.entry is None and "".join(pieces).strip():
             talk.reply = Reply(text="".join(pieces), finish_reason="stopped", model=talk.model.name)
-    if talk.reply and not talk.reply.text.strip():  # it called tools it was not offered, and said nothing
+    calls_tools = talk.reply is not None and bool(talk.reply.tool_calls and context.tools)
+    if talk.reply and not talk.reply.text.strip() and not calls_tools:  # called what it was not offered
         yield Said(text=talk.say("no_words"), kind="error")
     for note in talk.reply.notes if talk.reply else ():
         yield Said(text=note, kind="notice")
@@ -135,7 +180,7 @@ async def ask(talk: Talk, context: Context) -> AsyncIterator[Said]:
 async def keep(talk: Talk, context: Context) -> None:
     """Stores the reply and what the provider counted; a reply that never came leaves the message for /retry."""
     reply = talk.reply
-    if reply is None or not reply.text.strip():
+    if reply is None or not reply.text.strip() or (reply.tool_calls and context.tools):
         return
     if talk.private is not None:
         talk.private.append({"role": "assistant", "content": reply.text})
@@ -143,8 +188,19 @@ async def keep(talk: Talk, context: Context) -> None:
     also = partial(_answered, talk)
     stored = await talk.memory.add_turn(talk.session.id, "assistant", reply.text, also=also)
     talk.answer_turn = stored.id
+    if talk.turn is not None and reply.finish_reason == "stop" and not talk.pending:  # what tools say may change (C3)
+        await talk.memory.answers.keep(talk.turn, stored)
     if reply.prompt_tokens:
         await talk.memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)
+
+
+async def keep_known(talk: Talk, known: Known) -> None:
+    """Stores an answer that needed no model."""
+    also = partial(_answered, talk)
+    stored = await talk.memory.add_turn(talk.session.id, "assistant", known.text, also=also)
+    talk.answer_turn = stored.id
+    if known.answer is not None:
+        await talk.memory.answers.served(known.answer, stored)
 
 
 async def _answered(talk: Talk, tx: Transaction, _: Turn) -> None:

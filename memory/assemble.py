@@ -45,6 +45,8 @@ class Parts:
     recalled: tuple[RecallHit, ...] = ()
     facts: tuple[ChosenFact, ...] = ()
     tools: tuple[Mapping[str, object], ...] = ()
+    addendum: str = ""  # after the static text: what is not sent every time (O1)
+    pending: tuple[Mapping[str, object], ...] = ()  # messages to follow: calls of tools and their results
     recall_tokens: int | None = None  # the caller's limit on what is recalled; None: only the engine's own
     left_out: tuple[LeftOut, ...] = ()
     message_cut: bool = False
@@ -111,8 +113,9 @@ class _Measure:
     def tokens(self, parts: Parts, factor: float | None = None) -> tuple[int, int]:
         """cl100k's count and the provider's, of the whole request."""
         messages = _messages(parts)
-        texts = [message["content"] for message in messages] + ([_tools_text(parts)] if parts.tools else [])
-        overhead = self.limits.message_overhead_tokens * len(messages) + self.limits.request_overhead_tokens
+        texts = [message["content"] for message in messages] + [text for text in _tools_texts(parts) if text]
+        number = len(messages) + len(parts.pending)
+        overhead = self.limits.message_overhead_tokens * number + self.limits.request_overhead_tokens
         own = sum(self.count(text) for text in texts) + overhead
         provider = sum(estimate_provider_tokens(text, factor or self.factor) for text in texts) + overhead * 2
         return own, provider
@@ -156,7 +159,7 @@ def _exceed(texts: Sequence[str], tokens: int, count: TokenCounter) -> bool:
 def _fit_tools(parts: Parts, measure: _Measure) -> Parts:
     """Tools that would leave no room for a message are not offered, the last ones first."""
     room = cut_to_tokens(parts.message, measure.limits.item_tokens)
-    bare = Parts(static=parts.static, message=room, tools=parts.tools)
+    bare = Parts(static=parts.static, message=room, tools=parts.tools, addendum=parts.addendum, pending=parts.pending)
     while bare.tools and not measure.fits(bare):
         name = _tool_name(bare.tools[-1], len(bare.tools))
         note = _gone("tools", name, "its description leaves no room for the message (B1)")
@@ -215,6 +218,23 @@ def _question(parts: Parts, measure: _Measure) -> tuple[Turn, ...]:
     while measure.count(end) > measure.limits.item_tokens - 8:
         end = end[len(end) // 8 + 1 :]
     return (replace(asked, content=f"{_CUT_MARK} {end.lstrip()}"),)
+
+
+def relevant_fragments(text: str, question: str, tokens: int, count: TokenCounter, pack: LanguagePack) -> str:
+    """The passages of a text that share most with a question, in their order, within so many tokens."""
+    asked = set(words_of(question)) - pack.words["function_words"]
+    pieces = _passages(text, max(60, tokens))
+    ranked = sorted(range(len(pieces)), key=lambda place: (-len(asked & set(words_of(pieces[place]))), place))
+    kept: list[int] = []
+    used = 0
+    for place in ranked:
+        size = count(pieces[place]) + 3
+        if used + size <= tokens:
+            kept.append(place)
+            used += size
+    if not kept:
+        return cut_to_tokens(text, tokens)
+    return cut_to_tokens(f"{_CUT_MARK} ".join(pieces[place].strip() + " " for place in sorted(kept)).strip(), tokens)
 
 
 def _fragments(text: str, room: int, count: TokenCounter, pack: LanguagePack) -> str:
@@ -311,7 +331,7 @@ def _drop_fact(parts: Parts, why: str) -> Parts:
 
 
 def _messages(parts: Parts) -> list[dict[str, str]]:
-    system = parts.static + (f"\n\n{_summaries_text(parts)}" if parts.summaries else "")
+    system = "\n\n".join(filter(None, [parts.static, parts.addendum, _summaries_text(parts)]))
     window = [{"role": turn.role, "content": turn.content} for turn in parts.window]
     return [{"role": "system", "content": system}, *window, {"role": "user", "content": _last_message(parts)}]
 
@@ -349,8 +369,10 @@ def _facts_text(parts: Parts) -> str:
     return "\n".join(["The user said:", *lines]) if lines else ""
 
 
-def _tools_text(parts: Parts) -> str:
-    return json.dumps(list(parts.tools), ensure_ascii=False, separators=(",", ":"))
+def _tools_texts(parts: Parts) -> list[str]:
+    """What tools cost beside the messages: their descriptions, and what they were asked and answered."""
+    found = (parts.tools, parts.pending)
+    return [json.dumps(list(some), ensure_ascii=False, separators=(",", ":")) if some else "" for some in found]
 
 
 def _report(parts: Parts, measure: _Measure) -> Context:
@@ -371,7 +393,7 @@ def _report(parts: Parts, measure: _Measure) -> Context:
     window = SectionReport(name="window", tokens=sum(count(turn.content) for turn in parts.window))
     reports = (
         section("static", parts.static),
-        section("tools", _tools_text(parts) if parts.tools else ""),
+        section("tools", "".join([parts.addendum, *_tools_texts(parts)])),
         section("summaries", _summaries_text(parts), summaries),
         window,
         section("recalled", _recalled_text(parts), recalled),

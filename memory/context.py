@@ -53,7 +53,12 @@ class Contexts:
         self.ceiling = limits.provider_factor
 
     async def assemble(
-        self, session_id: int, recall_tokens: int | None, tools: Sequence[Mapping[str, object]]
+        self,
+        session_id: int,
+        recall_tokens: int | None,
+        tools: Sequence[Mapping[str, object]],
+        addendum: str,
+        pending: Sequence[Mapping[str, object]],
     ) -> Context:
         """The request for the last user turn."""
         session = await self._conversation.session(session_id)
@@ -73,21 +78,25 @@ class Contexts:
             window=tuple(window),
             recalled=tuple(recalled),
             tools=tuple(tools),
+            addendum=addendum,
+            pending=tuple(pending),
             recall_tokens=recall_tokens,
             left_out=tuple(left_out),
         )
         context = await self._with_facts(parts, message, asked, language)
+        if len(context.messages) > 2:
+            context = replace(context, left_out=(*context.left_out, *await self._spared(context, asked, language)))
         self._used[session_id] = tuple(
             (name, item.id)
             for name, report in context.sections.items()
             if name in ("summaries", "recalled", "facts")
             for item in report.items
         )
-        return context
+        return replace(context, messages=[*context.messages, *(dict(message) for message in pending)])
 
     def last_used(self, session_id: int) -> tuple[tuple[str, str], ...]:
-        """The memory items of the last request of a session, as (section, id)."""
-        return self._used.get(session_id, ())
+        """The memory items of the last request of a session, as (section, id); told once, to the turn it led to."""
+        return self._used.pop(session_id, ())
 
     async def _with_facts(self, parts: Parts, message: Turn, asked: str, language: str) -> Context:
         """The request with its facts: F9 goes by the turns really sent, and only the finished request tells them."""
@@ -99,6 +108,15 @@ class Contexts:
                 break
             context = await self._built(parts, message, asked, language, sent)
         return context
+
+    async def _spared(self, context: Context, asked: str, language: str) -> list[LeftOut]:
+        """The facts that stay out because they were said in the last turns sent, and what that saves (O1)."""
+        noted = {item.id for item in context.sections["facts"].items} | {gone.id for gone in context.left_out}
+        return [
+            LeftOut(section="facts", id=one.fact.id, why="said in the last turns (F9)", tokens=one.tokens)
+            for one in await self._facts.choose(asked, (), language)
+            if one.fact.id not in noted
+        ]
 
     async def _built(self, parts: Parts, message: Turn, asked: str, language: str, sent: Sequence[str]) -> Context:
         chosen = await self._facts.choose(asked, sent, language)

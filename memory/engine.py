@@ -1,12 +1,14 @@
 """Memory: the one door to everything remembered about one person."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self
 from zoneinfo import ZoneInfo
 
+from memory.accounts import Accounts
+from memory.answers import Answers
 from memory.calibrate import Calibrator
 from memory.compress import Compressor
 from memory.context import Contexts
@@ -15,6 +17,7 @@ from memory.database import Database
 from memory.embeddings import EmbeddedEmbedder
 from memory.episode_life import EpisodeLife
 from memory.episodes import Episodes
+from memory.errors import DatabaseError
 from memory.facts import Facts
 from memory.fading import Fading
 from memory.journal import Also, Journal
@@ -24,14 +27,17 @@ from memory.ports import Clock, Embedder, TokenCounter, system_clock
 from memory.providers import Providers
 from memory.recall import Recall
 from memory.revise import Revision
-from memory.same_question import differs
-from memory.signals import extract
+from memory.same_question import differs, form
+from memory.signals import extract, own_words
 from memory.static import StaticPrompt, shipped_prompt
+from memory.stores import facts as fact_rows
+from memory.stores import problems as problem_rows
+from memory.stores import turns as turn_rows
 from memory.stores.index import Index, Progress
 from memory.summarise import ExtractiveSummariser, Summariser
 from memory.times import moment
 from memory.tokens import count_tokens
-from memory.values import Context, Corrected, FactDraft, RecallHit, Role, Session, Turn
+from memory.values import Context, Corrected, FactDraft, Problem, RecallHit, Role, Session, Turn
 
 
 class Memory:
@@ -103,6 +109,23 @@ class Memory:
             prompt=prompt,
         )
         self._providers = Providers(database=database, contexts=self._contexts, clock=clock, limits=limits)
+        self.accounts = Accounts(
+            database=database,
+            providers=self._providers,
+            clock=clock,
+            zone=self.timezone,
+            limits=limits,
+            prompt=prompt,
+        )
+        self.answers = Answers(
+            database=database,
+            facts=self.facts,
+            same_question=self.same_question,
+            packs=packs,
+            clock=clock,
+            zone=self.timezone,
+            limits=limits,
+        )
         self.journal = Journal(database=database, clock=clock)
         self._revision = Revision(
             database=database, index=index, facts=self.facts, packs=packs, limits=limits, count=count
@@ -146,7 +169,7 @@ class Memory:
         """Opens a person's file; its folder is created. Nothing runs but what is called."""
         limits = limits or Limits()
         async with Database.open(path, clock=clock, limits=limits) as database:
-            yield cls(
+            memory = cls(
                 database,
                 clock=clock,
                 timezone=timezone,
@@ -157,6 +180,11 @@ class Memory:
                 limits=limits,
                 count=count,
             )
+            try:
+                yield memory
+            finally:
+                with suppress(DatabaseError):  # numbers only: what was said is on the disk
+                    await memory.accounts.flush()
 
     async def open_session(self, channel: str = "repl", chat: str = "me", language: str = "en") -> Session:
         """Starts a session with an empty window; the previous one of that chat is closed and will be compressed."""
@@ -177,11 +205,14 @@ class Memory:
 
     async def correct_turn(self, turn_id: int, content: str) -> Corrected:
         """A message of the user was edited: what was learnt from it is learnt from its new words."""
+        await self.answers.drop_all()  # one may rest on the words that are gone
         return await self._revision.correct(turn_id, content)
 
     async def react(self, turn_id: int, value: int | None) -> None:
         """The user's thumb on the answer to a turn: 1 up, -1 down, None taken back (E1)."""
         await self.episodes.react(turn_id, value)
+        if value is not None and value < 0:
+            await self.answers.reject_answer_to(turn_id)
 
     async def last_turn(self, session_id: int) -> Turn | None:
         """The newest turn of a session that is still in its window."""
@@ -193,10 +224,39 @@ class Memory:
         return await self._conversation.language(session_id)
 
     async def assemble(
-        self, session_id: int, recall_tokens: int | None = None, tools: Sequence[Mapping[str, object]] = ()
+        self,
+        session_id: int,
+        recall_tokens: int | None = None,
+        tools: Sequence[Mapping[str, object]] = (),
+        *,
+        addendum: str = "",
+        pending: Sequence[Mapping[str, object]] = (),
     ) -> Context:
-        """The request for the last user turn of a session; reads only, and twice gives identical bytes."""
-        return await self._contexts.assemble(session_id, recall_tokens, tools)
+        """The request for the last user turn of a session; reads only, and twice gives identical bytes.
+
+        `addendum` follows the static text; `pending` are messages that follow the last one: calls of tools and what
+        they answered.
+        """
+        return await self._contexts.assemble(session_id, recall_tokens, tools, addendum, pending)
+
+    async def note_problem(self, session_id: int, source: str, text: str) -> None:
+        """Keeps what went wrong while a message was answered, in one line (L2)."""
+        problem = Problem(at=self._clock(), source=source, text=" ".join(text.split()))
+        async with self.database.transaction() as tx:
+            await problem_rows.insert(tx, session_id, problem)
+
+    async def last_problem(self, session_id: int, since: datetime) -> Problem | None:
+        """What last went wrong in a session since then."""
+        return await problem_rows.last(self.database, session_id, since)
+
+    async def own_words_of(self, session_id: int) -> list[str]:
+        """What the user said in a session in their own voice, as far as it is still there as it was said."""
+        turns = await turn_rows.with_content(self.database)
+        return [own_words(turn.content) for turn in turns if turn.session_id == session_id and turn.role == "user"]
+
+    async def state(self) -> str:
+        """Changes with every turn and every fact: what was read in one state holds in it."""
+        return await fact_rows.state(self.database)
 
     async def run_pending(self, *, ask_model: bool = True) -> int:
         """Does all the work that is owed: compresses what left the window, makes episodes, lets things fade.
@@ -204,10 +264,16 @@ class Memory:
         Returns how many segments were compressed. Without `ask_model` no configured model is asked for a summary.
         """
         done = await self._compressor.run(ask_model=ask_model)
+        await self.accounts.flush()
+        await self.answers.expire()
         await self._fading.run()
         await self._episode_life.run()
         await self.index.keep_queries()
         return done
+
+    def now(self) -> datetime:
+        """The time by the clock of this memory, where the user lives."""
+        return self._clock().astimezone(self.timezone)
 
     async def close_idle(self, idle: timedelta) -> int:
         """Closes sessions in which nothing was said for so long: `run_pending` makes episodes of them (E1)."""
@@ -226,6 +292,10 @@ class Memory:
         """The k best lines for a query; `since` is inclusive, `until` exclusive. Changes no ranking."""
         return await self._recall(query, k, since=since, until=until, kinds=kinds, entity=entity)
 
+    async def last_mention(self, topic: str, language: str, before: int) -> RecallHit | None:
+        """What the user last said about something, before a turn; None where not all its words are found."""
+        return await self._recall.last_mention(topic, language, before)
+
     async def timeline(
         self, since: datetime | None = None, until: datetime | None = None, limit: int = 200
     ) -> list[RecallHit]:
@@ -242,9 +312,12 @@ class Memory:
             return True
         first, second = sorted((first, second))  # whichever was asked before, the answer is the same
         language = detect(first, None, self.packs)
-        if language != detect(second, language, self.packs) or differs(first, second, self.packs[language]):
+        if language != detect(second, language, self.packs):
             return False
-        return await self.similarity(first, second) > self.limits.same_similarity
+        one, other = (form(text, self.packs[language]) for text in (first, second))
+        if differs(one, other):
+            return False
+        return one.text == other.text or await self.similarity(first, second) > self.limits.same_similarity
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:
         """The facts a message of the user states; nothing is stored."""

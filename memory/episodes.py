@@ -15,6 +15,7 @@ from memory.outcomes import most, outcome_of
 from memory.ports import Clock
 from memory.similarity import ANY
 from memory.statements import said_by
+from memory.stores import answers as answer_rows
 from memory.stores import context as context_rows
 from memory.stores import episodes as rows
 from memory.stores import facts as fact_rows
@@ -436,6 +437,7 @@ class Episodes:
             await self.erase(tx, gone.episodes)
             await rows.bury(tx, gone.spans)
             await self._index.forget_queries(tx)
+            await answer_rows.delete_all(tx)
         return replace(gone, complete=await self._database.checkpoint())
 
     async def forget_again(self, spans: Sequence[Span]) -> int:
@@ -450,6 +452,7 @@ class Episodes:
                 await self._erase_records(tx, *span.place)
             await rows.bury(tx, spans)
             await self._index.forget_queries(tx)
+            await answer_rows.delete_all(tx)
         return len(there)
 
     async def _concerned(self, view: View, episode_id: str) -> ForgottenEpisode:

@@ -13,6 +13,7 @@ from memory.learn import KIND, normalised
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.signals import sentences
+from memory.stores import answers as answer_rows
 from memory.stores import context as context_rows
 from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
@@ -85,6 +86,7 @@ class Forgetting:
             await context_rows.delete_summaries(tx, gone.summaries)
             await self._index.strip_context(tx, {stem for fact in wordings for stem in self._telling(fact)})
             await self._index.forget_queries(tx)
+            await answer_rows.delete_all(tx)
             await rows.bury(tx, [normalised(fact.fact, self._packs.get(fact.language)) for fact in wordings], now)
             for turn in gone.turns:
                 content = self._cut(turn.content, wordings)

@@ -208,6 +208,92 @@ class LanguagePack:
         return self._either(self._section("topics").get("you_said", ()))
 
     @cached_property
+    def same_courtesies(self) -> re.Pattern[str]:
+        """What is said around a question without changing it: can you tell me, please."""
+        return self._either(self._section("same").get("courtesies", ()))
+
+    @cached_property
+    def same_frames(self) -> dict[str, re.Pattern[str]]:
+        """Ways to ask one thing, by the name of the thing: how can I, what is the best way to."""
+        return {key: self._either(parts) for key, parts in self._section("same").get("frames", {}).items()}
+
+    @cached_property
+    def same_groups(self) -> dict[str, re.Pattern[str]]:
+        """Small words that two questions must both have, or not: persons, moods, tenses, directions."""
+        return {key: self._either(parts) for key, parts in self._section("same").get("groups", {}).items()}
+
+    @cached_property
+    def same_synonyms(self) -> dict[str, re.Pattern[str]]:
+        """Other words for a word, by that word."""
+        lists = self._section("same").get("synonyms", {})
+        return {key: _words_pattern(words, self.script) for key, words in lists.items()}
+
+    @cached_property
+    def same_exact(self) -> bool:
+        """Whether every form of a word counts: where the person is in the ending of the verb, stems do not tell."""
+        return bool(self._section("same").get("exact", False))
+
+    @cached_property
+    def same_joined(self) -> re.Pattern[str]:
+        """Two words joined by one between them, and, or: they may change places."""
+        inner = "|".join(map(re.escape, self._section("same").get("joins", ())))
+        return re.compile(rf"\b([^\W\d_]+) ({inner}) ([^\W\d_]+)\b" if inner else r"(?!)")
+
+    @cached_property
+    def same_light(self) -> re.Pattern[str]:
+        """Words that may be there or not: really, exactly."""
+        return _words_pattern(self._section("same").get("light", ()), self.script)
+
+    @cached_property
+    def known(self) -> dict[str, tuple[re.Pattern[str], ...]]:
+        """Questions that are answered without a model, by what they ask; each pattern is a whole message."""
+        found = self._section("known").get("questions", {})
+        around = (r"[\s¿¡\"“«.,…-]*", r"[\s?？!！.。,…\"”»]*")
+        return {
+            key: tuple(self._compile(rf"{around[0]}{part}{around[1]}") for part in _listed(parts))
+            for key, parts in found.items()
+        }
+
+    def asks(self, what: str, folded: str) -> re.Match[str] | None:
+        """Whether a folded message, as it is or without courtesies, is a question that is answered without a model."""
+        ways = (" ".join(folded.split()), " ".join(self.same_courtesies.sub(" ", folded).split()))
+        found = (pattern.fullmatch(way) for way in ways for pattern in self.known.get(what, ()))
+        return next((match for match in found if match), None)
+
+    @cached_property
+    def operators(self) -> dict[str, re.Pattern[str]]:
+        """How people say plus, minus, times, by the sign."""
+        found = {}
+        for sign, words in self._section("known").get("operators", {}).items():
+            inner = "|".join(re.escape(fold(word)) for word in sorted(words, key=len, reverse=True))
+            found[sign] = re.compile(rf"(?<![a-z])(?:{inner})(?![a-z])")
+        return found
+
+    @cached_property
+    def never_kept(self) -> re.Pattern[str]:
+        """Words of questions whose answers are never kept (C3): of time, of feeling, of what changes, of acts."""
+        known = self._section("known")
+        words = [*self.words["now_words"], *self.words["emotional"]]
+        words += [*known.get("changing", ()), *known.get("acting", ())]
+        listed = _words_pattern(words, self.script).pattern
+        return self._either([listed, *known.get("requests", ())])
+
+    @cached_property
+    def leaning(self) -> re.Pattern[str]:
+        """Questions that cannot be understood without what was said before them."""
+        return self._either(self._section("known").get("leaning", ()))
+
+    @cached_property
+    def stands_alone(self) -> re.Pattern[str]:
+        """Questions that can be understood by one word: those about the user, and those for a meaning."""
+        return self._either(self._section("known").get("alone", ()))
+
+    @cached_property
+    def rejects(self) -> re.Pattern[str]:
+        """How people say that an answer is not accepted: no, really; that is wrong."""
+        return self._either(self._section("known").get("rejects", ()))
+
+    @cached_property
     def reactions(self) -> dict[str, re.Pattern[str]]:
         """How people say that something worked, worked in part or failed, and how they thank (E1)."""
         return {key: self._either(self._section("episodes").get(key, ())) for key in REACTION_KEYS}

@@ -28,12 +28,15 @@ class Limits:
         "Files up to this size are checked at every opening, larger ones after an unclean stop, in bytes.",
     )
 
+    counters_seconds: int = rule("6", 300, "How long counters may wait to be written, in seconds.")
+
     # Texts measured and compared
     embed_max_tokens: int = rule("5", 512, "At most this much of one text is embedded, in tokens.")
     embed_batch_texts: int = rule("5", 256, "Texts embedded at once while re-embedding, a count.")
     query_embedding_ttl_seconds: int = rule("C4", 86_400, "How long the embedding of a query is kept, in seconds.")
     query_embeddings_held: int = rule("C4", 512, "Query embeddings held in memory until they are written, a count.")
     turn_embeddings_held: int = rule("T1", 512, "Embeddings of turns held in memory for each person, a count.")
+    answer_ttl_seconds: int = rule("C1", 86_400, "How long an answer may be given again, in seconds.")
     same_similarity: float = rule("D1", 0.85, "Calibrated similarity above which two texts say the same, 0 to 1.")
     looked_at_characters: int = rule(
         "5", 8_000, "Of a longer message only its beginning and end are compared and searched with, in characters."

@@ -1,7 +1,7 @@
 """Calibration of the token estimate (B6): each answer's `usage` says how many tokens the model really made of it."""
 
 from memory.context import Contexts
-from memory.database import Database
+from memory.database import Database, Transaction
 from memory.limits import Limits
 from memory.ports import Clock
 from memory.stores import providers as rows
@@ -17,22 +17,29 @@ class Providers:
         self._clock = clock
         self._limits = limits
         self._model: str | None = None
+        self.held: dict[str, ProviderScale] = {}  # measured, and not written yet
 
     async def use(self, model: str) -> None:
         """Requests are measured for this model from now on."""
         self._model = model
-        self._apply(await rows.load(self._database, model))
+        self._apply(self.held.get(model) or await rows.load(self._database, model))
 
     async def observe(self, model: str, estimated: int, used: int) -> None:
         """An answer of a model: it made `used` tokens of a request estimated at `estimated` with the scale in force."""
         if estimated <= 0 or used <= 0:
             return
         needed = self._contexts.factor * used / estimated * (1 + self._limits.provider_margin)
-        async with self._database.transaction() as tx:
-            scale = updated(await rows.load(tx, model), needed, self._limits)
-            await rows.save(tx, model, scale, self._clock())
+        known = self.held.get(model) or await rows.load(self._database, model)
+        self.held[model] = updated(known, needed, self._limits)
         if model == self._model:
-            self._apply(scale)
+            self._apply(self.held[model])
+
+    async def write(self, tx: Transaction) -> None:
+        """Writes what was measured."""
+        for model, scale in list(self.held.items()):
+            await rows.save(tx, model, scale, self._clock())
+            if self.held[model] is scale:
+                del self.held[model]
 
     def _apply(self, scale: ProviderScale | None) -> None:
         default = self._limits.provider_factor

@@ -19,6 +19,7 @@ from memory.statements import said_by
 from memory.stores import context as context_rows
 from memory.stores import episodes as episode_rows
 from memory.stores import facts as fact_rows
+from memory.stores import turns as turn_rows
 from memory.stores.index import Index, stems
 from memory.times import spans, wants_newest
 from memory.values import Episode, FactState, RecallHit, Statement
@@ -91,6 +92,25 @@ class Recall:
         today = await context_rows.day_number(self._database)
         lines = [self._line(one, today, states.get(one.id, "active")) for one in said if states.get(one.id) != "stale"]
         return [_hit(Ranked(line=line, score=0.0, why="said then")) for line in lines]
+
+    async def last_mention(self, topic: str, language: str, before: int) -> RecallHit | None:
+        """The newest line of the user, said before a turn, that has all words of a topic."""
+        wanted = set(stems(topic, self._packs[language]))
+        if not wanted:
+            return None
+        found = await self(topic, self._limits.recall_candidates, kinds=("fact", "world", "experience", "opinion"))
+        for turn in await turn_rows.with_content(self._database):
+            if (
+                turn.role == "user"
+                and turn.id < before
+                and not self._packs[language].asks("mentioned", fold(turn.content))
+            ):
+                line = Line(
+                    kind="turn", id=f"t{turn.id}", text=turn.content, at=turn.timestamp, source=f"turn {turn.id}"
+                )
+                found.append(_hit(Ranked(line=line, score=0.0, why="still in the window")))
+        said = [hit for hit in found if wanted <= set(stems(hit.text, self._packs[language]))]
+        return max(said, key=lambda hit: hit.at, default=None)
 
     async def evidence(self, question: str, language: str) -> tuple[list[RecallHit], int]:
         """The statements that speak to a question, best first, and how many tokens of them it calls for.

@@ -1,53 +1,129 @@
-"""Whether two questions are the same (D1): alike in meaning and equal in everything a wrong answer could hang on."""
+"""Whether two questions are the same (D1): alike in meaning and equal in everything a wrong answer could hang on.
+
+The ways to ask one thing are brought to one form first, by the [same] section of a language pack: courtesies go,
+frames ("how can I", "what is the best way to") become one name, synonyms one word, and light words do not count.
+What is left must agree: numbers, quotes, negation, question words, persons, moods and tenses, the words, their order.
+"""
 
 import re
+from dataclasses import dataclass
 
 from memory.language import LanguagePack, fold, words_of
 from memory.stores.index import stems
 
+_QUOTED = re.compile(r"[\"“«「『](.{1,80}?)[\"”»」』]")
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_STRESSED = re.compile(r"\b\w*[áéíóúàèìòù]\b")
+_UNORDERED = {"difference", "thing"}  # there the words may come in any order
+_PLACE = "place "  # groups of which two questions must not have different ones
+_OWN_DOING = "howto"  # there it does not matter whose it is: to improve English, to improve my English
+_SIGNS = re.compile(r"[+#]+(?!\w)|%|[$€£¥]")  # C++ is not C
 
-def differs(first: str, second: str, pack: LanguagePack) -> str | None:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A question, brought to the form in which it can be compared."""
+
+    text: str  # all of it, normalised
+    numbers: tuple[str, ...]
+    quotes: frozenset[str]
+    stressed: tuple[str, ...]  # words that end in an accent, where that tells who did it: llego, llegó
+    negations: int
+    asked: frozenset[str]  # question words and frames
+    groups: frozenset[str]  # persons, moods, tenses
+    words: tuple[str, ...]  # of the content, in their order, each once
+
+
+def form(text: str, pack: LanguagePack) -> Form:
+    """What a question asks, whatever way it is put."""
+    folded = fold(text)
+    quotes = frozenset(" ".join(part.split()) for part in _QUOTED.findall(folded))
+    rest, frames = _reframed(folded, pack)
+    found = _words(rest, pack)
+    words = tuple(found if pack.script == "han" else dict.fromkeys(found))
+    return Form(
+        text=" ".join([*sorted(frames), *words_of(rest), *_SIGNS.findall(rest)]),
+        numbers=tuple(sorted([*_NUMBER.findall(folded), *_SIGNS.findall(folded)])),
+        quotes=quotes,
+        stressed=tuple(word for word in _STRESSED.findall(text.lower()) if pack.same_exact and fold(word) in words),
+        negations=_count(rest, pack),
+        asked=frozenset(frames) | _found(rest, pack),
+        groups=_groups(rest, frames, pack),
+        words=tuple(sorted(words)) if _UNORDERED & frames else words,
+    )
+
+
+def differs(first: Form, second: Form) -> str | None:
     """What tells two questions apart although they look alike; None when nothing does."""
-    if _normal(first) == _normal(second):
+    if (first.text, first.numbers, first.stressed) == (second.text, second.numbers, second.stressed):
         return None
-    skipped = pack.words["question_words"] | pack.words["filler"] | pack.words["greetings"]
-    a, b = ([stem for stem in stems(text, pack) if stem not in skipped] for text in (first, second))
     must_agree = {
-        "a number": (_numbers(first), _numbers(second)),
-        "a name": (_names(first), _names(second)),
-        "a negation": (_count(first, pack, "negations") % 2, _count(second, pack, "negations") % 2),
-        "the question word": (_asked(first, pack), _asked(second, pack)),
-        "a word": (set(a), set(b)),
-        "the order of words": (_order(a), _order(b)),
+        "a number": (first.numbers, second.numbers),
+        "a quote": (first.quotes, second.quotes),
+        "an accent": (first.stressed, second.stressed),
+        "a negation": (first.negations, second.negations),
+        "the question word": (first.asked, second.asked),
+        "a person, mood or tense": (_firm(first.groups), _firm(second.groups)),
+        "a place": _places(first.groups, second.groups),
+        "a word": (frozenset(first.words), frozenset(second.words)),
+        "the order of words": (first.words, second.words),
     }
     return next((what for what, (mine, other) in must_agree.items() if mine != other), None)
 
 
-def _normal(text: str) -> str:
-    return " ".join(words_of(text))
+def _firm(groups: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name in groups if not name.startswith(_PLACE))
 
 
-def _numbers(text: str) -> list[str]:
-    return sorted(re.findall(r"\d+(?:[.,:]\d+)*", text))
+def _places(first: frozenset[str], second: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """In the fridge is not on the fridge; but where one says no such word, nothing speaks against it."""
+    places = (first - _firm(first), second - _firm(second))
+    return places if all(places) else (frozenset(), frozenset())
 
 
-def _names(text: str) -> set[str]:
-    inside = re.findall(r"(?<=[\w,;] )[A-ZÀ-ÖØ-Þ][\w'’-]+", text)
-    return {fold(name) for name in inside if name not in ("I", "I'm")}
+def _reframed(folded: str, pack: LanguagePack) -> tuple[str, set[str]]:
+    """A question without its courtesies and frames, in one choice of words; and the names of the frames."""
+    rest = " ".join(re.sub(r"[¿?？!¡！.。,，;；]+", " ", folded).split()) if pack.script != "han" else folded
+    rest = " ".join(pack.same_courtesies.sub(" ", rest).split())
+    for name, pattern in pack.same_synonyms.items():
+        rest = pattern.sub(name, rest)
+    found = set()
+    for name, pattern in pack.same_frames.items():
+        rest, times = pattern.subn(lambda match: " ".join(["", *(part for part in match.groups() if part), ""]), rest)
+        if times:
+            found.add(name)
+    rest = pack.same_light.sub("" if pack.script == "han" else " ", rest)
+    return pack.same_joined.sub(_sorted, " ".join(rest.split())), found
 
 
-def _count(text: str, pack: LanguagePack, group: str) -> int:
+def _sorted(match: re.Match[str]) -> str:
+    first, last = sorted((match[1], match[3]))
+    return f"{first} {match[2]} {last}"
+
+
+def _words(rest: str, pack: LanguagePack) -> list[str]:
+    if pack.script == "han":  # words are not set apart: every character counts
+        return words_of(rest)
+    skipped = pack.words["question_words"] | pack.words["filler"] | pack.words["greetings"]
+    if pack.same_exact:
+        skipped |= pack.words["determiners"] | pack.statements["articles"]
+        return [word for word in words_of(rest) if word not in skipped]
+    return stems(rest, pack, skipped)
+
+
+def _groups(rest: str, frames: set[str], pack: LanguagePack) -> frozenset[str]:
+    found = {name for name, pattern in pack.same_groups.items() if pattern.search(rest)}
+    return frozenset(found - {"first"} if _OWN_DOING in frames else found)
+
+
+def _count(rest: str, pack: LanguagePack) -> int:
     if pack.script == "han":
-        return sum(fold(text).count(word) for word in pack.words[group] if len(word) == 1)
-    return sum(word in pack.words[group] or word == "t" for word in words_of(text))
+        return sum(rest.count(word) for word in pack.words["negations"] if len(word) == 1)
+    return sum(word in pack.words["negations"] or word == "t" for word in words_of(rest))
 
 
-def _asked(text: str, pack: LanguagePack) -> set[str]:
+def _found(rest: str, pack: LanguagePack) -> frozenset[str]:
+    wanted = pack.words["question_words"]
     if pack.script == "han":
-        return {word for word in pack.words["question_words"] if word in fold(text)}
-    return {word for word in words_of(text) if word in pack.words["question_words"]}
-
-
-def _order(words: list[str]) -> list[str]:
-    """The order of content words, each once."""
-    return list(dict.fromkeys(words))
+        return frozenset(word for word in wanted if word in rest)
+    return frozenset(word for word in words_of(rest) if word in wanted)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 Domain = Literal["work", "preferences", "decisions", "personal", "projects"]
 Confidence = Literal["high", "medium", "low"]
@@ -146,6 +146,55 @@ class Corrected:
     withdrawn: tuple[Fact, ...] = ()
 
 
+# model, summary: a model was asked; known, cached, repeated: none was
+RequestKind = Literal["model", "summary", "known", "cached", "repeated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one answer cost, and what it did not; numbers only."""
+
+    at: datetime
+    kind: RequestKind
+    session_id: int | None = None
+    model: str = ""  # the one that answered; none where none was asked
+    tokens: int = 0
+    history_tokens: int = 0  # what the whole history of the session would have cost
+    prompt_tokens: int = 0  # as the provider counted them; 0: not told
+    cached_tokens: int = 0
+    reply_tokens: int = 0
+    cost: float | None = None
+    cut: bool = False
+    sections: Mapping[str, int] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict)  # seconds
+    saved: Mapping[str, int] = field(default_factory=dict)  # tokens by what saved them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model answered, and may be answered again for a day without it (C1, D1)."""
+
+    id: int
+    question: str
+    language: str
+    words: str  # of the question, in the form in which questions are compared
+    answer: str
+    session_id: int
+    turn_id: int
+    at: datetime
+    served: bool = False
+    facts: frozenset[str] = frozenset()  # the ids of those that belong to the question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that went wrong while a message was answered (L2): one line, none of it said by anybody."""
+
+    at: datetime
+    source: str  # the name of a tool, or "model"
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """A segment of turns as keys and values (S1); never prose, never changed."""
@@ -215,13 +264,14 @@ class LeftOut:
     section: Section
     id: str
     why: str
+    tokens: int = 0  # what it would have cost, where leaving it out saves that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """A request, ready to be sent, and the account of it."""
 
-    messages: list[dict[str, str]]
+    messages: list[dict[str, Any]]
     tokens: int
     provider_tokens: int
     sections: dict[Section, SectionReport]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from assistant.cli import backup, calibrate, chat, config, doctor, episodes, facts, recall, reembed, serve
+from assistant.cli import backup, calibrate, chat, config, doctor, episodes, facts, recall, reembed, serve, stats
 from assistant.cli.options import Options
 from assistant.errors import AssistantError
 
@@ -57,6 +57,7 @@ app.add_typer(facts.app, name="facts")
 app.add_typer(episodes.app, name="episodes")
 app.command("recall")(recall.recall)
 app.command("timeline")(recall.timeline)
+app.command("stats")(stats.stats)
 app.command("doctor")(doctor.doctor)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)

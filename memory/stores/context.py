@@ -201,6 +201,15 @@ async def statements_between(
     return [_statement(row) for row in reversed(rows)]
 
 
+async def told_between(reader: Reader, after: int, before: int) -> list[str]:
+    """What the user's own statements of the turns between two say."""
+    rows = await reader.fetch_all(
+        "SELECT text FROM statements WHERE turn_id > ? AND turn_id < ? AND kind != 'observation' ORDER BY id",
+        (after, before),
+    )
+    return [row["text"] for row in rows]
+
+
 async def statements_of_session(reader: Reader, session_id: int, first: int, last: int) -> list[Statement]:
     """Statements made from the turns of a session from one to another."""
     rows = await reader.fetch_all(

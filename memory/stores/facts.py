@@ -170,6 +170,12 @@ async def erase(tx: Transaction, fact_ids: Sequence[str], at: datetime) -> None:
     await record(tx, "forgotten", [(fact_id, None, None) for fact_id in fact_ids], at)
 
 
+async def state(reader: Reader) -> str:
+    """Changes with every turn that is stored and everything that is done to a fact."""
+    row = await reader.fetch_one("SELECT (SELECT max(id) FROM turns), (SELECT max(id) FROM fact_events)")
+    return "" if row is None else f"{row[0]} {row[1]}"
+
+
 # -- history
 
 
