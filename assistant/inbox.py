@@ -43,7 +43,7 @@ class Inbox:
         self._places = asyncio.Semaphore(self._settings.turns_at_once)
         self._chats: dict[Key, asyncio.Task[None]] = {}
         self._again: set[Key] = set()  # chats to look at once more
-        self._private: dict[tuple[str, int], str] = {}  # words that are not written down, until they are answered
+        self._private: dict[tuple[str, ...], str] = {}  # words that may not be written down, until they are answered
         self._rate = Rate(self._settings.messages_per_minute)
         self._tasks = tasks
         self._log = get_logger(part="inbox")
@@ -79,6 +79,8 @@ class Inbox:
             raise AssistantError("Olvido is being stopped. Send it again when it runs.")
         async with self._people.using(message.owner) as person:
             refusal = await self._refusal(person, channel, message)
+            words = (message.owner, channel, message.chat, message.message)
+            self._private.setdefault(words, message.content)  # before anybody can see that it is there
             entry, new = await person.memory.journal.receive(
                 channel=channel,
                 chat=message.chat,
@@ -87,11 +89,10 @@ class Inbox:
                 speaker=message.speaker,
                 toggles_private=refusal is None and command_name(message.text) == "private",
                 corrects=message.corrects or None,
+                refusal=None if refusal is None else to_json(refusal),
             )
-            if new and refusal is not None:
-                await person.memory.journal.answer(entry, to_json(refusal))
-            elif new and entry.private and not entry.content:
-                self._private[message.owner, entry.id] = message.content
+            if entry.answered or not entry.private:
+                self._private.pop(words, None)
         if not entry.sent:
             self.wake(message.owner, channel, message.chat)
         return new
@@ -185,7 +186,7 @@ class Inbox:
             self._log.exception("chat_failed")
             self._wake_later(key)
             return False
-        self._private.pop((owner, entry.id), None)
+        self._private.pop((owner, channel, entry.chat, entry.message), None)
         self.answered += 1
         self.spoken[owner] = None
         self.somebody_spoke.set()
@@ -208,7 +209,8 @@ class Inbox:
 
     async def _answer(self, person: Person, entry: Received) -> list[Said]:
         talk = await self._people.talk(person, entry)
-        text = self._private.get((person.owner, entry.id), entry.content)
+        words = (person.owner, entry.channel, entry.chat, entry.message)
+        text = entry.content or (self._private.get(words, "") if entry.private else "")
         talk.entry, talk.said, talk.speaker = entry, [], entry.speaker
         talk.facts_a_page = getattr(self._channels[entry.channel], "facts_a_page", 0)
         talk.private = (talk.private or []) if entry.private else None

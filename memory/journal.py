@@ -6,6 +6,7 @@ the process ends at, the next one goes on from the last of these.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from memory.database import Database, Transaction
@@ -35,10 +36,12 @@ class Journal:
         speaker: str | None = None,
         toggles_private: bool = False,
         corrects: str | None = None,
+        refusal: str | None = None,
     ) -> tuple[Received, bool]:
         """Writes a message down, unless it was delivered before; the entry, and whether it is new.
 
-        The words of a message said in private are not written down: whoever calls has to hold them.
+        One that is refused is answered with that at once, so that nobody ever works on it. The words of a message said
+        in private are not written down: whoever calls has to hold them.
         """
         async with self._database.transaction() as tx:
             known = await rows.find(tx, channel, chat, message)
@@ -60,6 +63,9 @@ class Journal:
                 await rows.set_private(tx, channel, chat, not private)
             entry = await rows.find(tx, channel, chat, message)
             assert entry is not None
+            if refusal is not None:
+                await rows.answer(tx, entry.id, refusal, self._clock())
+                entry = replace(entry, said=refusal, answered=True)
             return entry, True
 
     async def next(self, channel: str, chat: str) -> Received | None:

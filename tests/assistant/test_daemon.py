@@ -312,3 +312,11 @@ async def test_a_message_that_breaks_something_is_answered_so_and_not_tried_for_
         reply = await channel.sent.get()
         assert "log" in reply[-1]
         assert daemon.inbox.answered <= 1
+
+
+async def test_a_refused_message_is_answered_in_the_same_transaction_that_writes_it_down(tmp_path):
+    async with Memory.open(tmp_path / "ana.db") as memory:
+        entry, new = await memory.journal.receive(channel="line", chat="1", message="7", content="", refusal="[]")
+        assert new and entry.answered
+        waiting = await memory.journal.next("line", "1")
+        assert waiting is not None and waiting.answered  # only to be sent: nobody takes it for an empty message
