@@ -14,7 +14,7 @@ from memory.stores.index import stems
 _QUOTED = re.compile(r"[\"“«「『](.{1,80}?)[\"”»」』]")
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _STRESSED = re.compile(r"\b\w*[áéíóúàèìòù]\b")
-_UNORDERED = {"difference", "thing"}  # there the words may come in any order
+_UNORDERED = {"difference", "thing"}  # there the words may come in any order, unless something is counted
 _PLACE = "place "  # groups of which two questions must not have different ones
 _OWN_DOING = "howto"  # there it does not matter whose it is: to improve English, to improve my English
 _SIGNS = re.compile(r"[+#]+(?!\w)|%|[$€£¥]")  # C++ is not C
@@ -49,7 +49,7 @@ def form(text: str, pack: LanguagePack) -> Form:
         negations=_count(rest, pack),
         asked=frozenset(frames) | _found(rest, pack),
         groups=_groups(rest, frames, pack),
-        words=tuple(sorted(words)) if _UNORDERED & frames else words,
+        words=tuple(sorted(words)) if _UNORDERED & frames and not _NUMBER.search(folded) else words,
     )
 
 
