@@ -1,5 +1,6 @@
 """What a new fact does to those already known (F6, F7): confirms one, supersedes some, is unclear, or joins them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -193,7 +194,17 @@ def says_the_same(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack
     if mine and mine == _content(fact.fact, pack):  # in this order: who owes whom is in the order
         return not _turned(draft.fact, packs[draft.language], fact.fact, pack)
     same_slot = draft.attribute == fact.attribute != "" and draft.key == fact.key
+    if same_slot and _named(draft.fact) - set(words_of(fact.fact)):
+        return False  # a brother called Jim is not the brother called Tom
     return bool(same_slot and _same_value(_lasting(draft.value, packs[draft.language]), _lasting(fact.value, pack)))
+
+
+_NAMED = re.compile(r"(?<=\w[\s,;:]|['’(]\s)[A-ZÀ-ÖØ-Þ][\w-]+|\d+")
+
+
+def _named(text: str) -> set[str]:
+    """The names and numbers of a fact, but a name at its beginning."""
+    return {word for found in _NAMED.findall(text) for word in words_of(found)}
 
 
 def _turned(new: str, new_pack: LanguagePack, old: str, old_pack: LanguagePack) -> bool:
