@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assistant.settings import TelegramSettings
 
 WANTED = ("message", "edited_message", "callback_query", "message_reaction")
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError, OSError)
 T = TypeVar("T")
 TOKEN_REFUSED = "Telegram does not accept the bot's token. Get the right one from @BotFather and set telegram.token."
 OTHER_POLLER = (
@@ -40,25 +41,39 @@ class Polling:
         """Until cancelled; raises ChannelFailed when the token is refused or another program keeps polling."""
         offset: int | None = None
         while True:
-            updates = await self.lasting(lambda offset=offset: self._ask(offset))  # type: ignore[misc]
-            if not updates:
-                continue
+            updates, after = await self.lasting(lambda offset=offset: self._ask(offset))  # type: ignore[misc]
             try:
-                await heard(updates)
+                if updates:
+                    await heard(updates)
             except AssistantError as exc:  # not taken: they come again
                 self._log.info("not_taken", reason=type(exc).__name__)
                 await asyncio.sleep(self._settings.retry_seconds)
                 continue
-            offset = max(update.update_id for update in updates) + 1
+            offset = after
 
-    async def _ask(self, offset: int | None) -> "Sequence[Update]":
+    async def _ask(self, offset: int | None) -> "tuple[Sequence[Update], int | None]":
+        """New updates, and the offset that confirms them; what cannot be read as an update is passed over.
+
+        The library's own method reads all or none, and tells everybody's words when one cannot be read.
+        """
+        from telegram import Update
+
         seconds = self._settings.poll_seconds
-        return await self._bot.get_updates(
-            offset=offset,
-            timeout=seconds,
-            read_timeout=seconds + self._settings.timeout_seconds,
-            allowed_updates=WANTED,
-        )
+        asked = {"timeout": seconds, "allowed_updates": WANTED, **({"offset": offset} if offset else {})}
+        found = await self._bot._post("getUpdates", asked, read_timeout=seconds + self._settings.timeout_seconds)
+        updates = []
+        for raw in found if isinstance(found, list) else ():
+            number = raw.get("update_id") if isinstance(raw, dict) else None
+            if not isinstance(number, int):
+                continue
+            offset = max(offset or 0, number + 1)
+            try:
+                update = Update.de_json(raw, self._bot)
+                _check_ids(update)
+                updates.append(update)
+            except UNREADABLE as exc:
+                self._log.warning("unreadable_update", update=number, reason=type(exc).__name__)
+        return updates, offset
 
     async def lasting(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeats a call until it succeeds, with longer and longer pauses."""
@@ -87,3 +102,10 @@ class Polling:
                 return result
             await asyncio.sleep(wait)
             pause = min(2 * pause, self._settings.retry_max_seconds)
+
+
+def _check_ids(update: "Update") -> None:
+    """The library takes any value for an id."""
+    for of, name in ((update.effective_chat, "id"), (update.effective_user, "id"), (update.message, "message_id")):
+        if of is not None and not isinstance(getattr(of, name), int):
+            raise TypeError(f"{name} is no number")

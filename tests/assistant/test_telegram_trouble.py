@@ -223,3 +223,33 @@ async def test_a_proxy_is_used(here):
 
 def written(folder: Path) -> str:
     return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).decode("utf-8", "replace")
+
+
+def malformed_updates() -> list[dict[str, object]]:
+    """Updates that the documented API would never send."""
+    good = {"message_id": 900, "date": 1_700_000_000, "chat": {"id": ANA, "type": "private"}, "text": "x"}
+    good["from"] = {"id": ANA, "is_bot": False, "first_name": "Ana"}
+    broken = [
+        {},
+        {**good, "message_id": "x"},
+        {**good, "date": "yesterday"},
+        {**good, "date": 10**18},
+        {**good, "chat": {"id": "x", "type": "private"}},
+        {**good, "chat": {"id": ANA}},
+        {**good, "reply_to_message": {}},
+        {**good, "document": {}},
+        {**good, "entities": "zzz"},
+    ]
+    wrong = [{"message": message} for message in broken]
+    press = {"id": "1", "from": good["from"], "data": "x"}
+    return [*wrong, {"message": []}, {"message": "x"}, {"message_reaction": {}}, {"callback_query": press}]
+
+
+async def test_updates_that_cannot_be_read_are_passed_over_and_confirmed(here):
+    async with here.serving() as daemon:
+        for content in malformed_updates():
+            here.bot.update(content)
+        await here.ask(daemon, "note #1#")
+        assert "#1#" in texts(here)[-1]
+        assert all(daemon.status()["parts"].values())
+    assert not here.bot.unconfirmed
