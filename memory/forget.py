@@ -25,6 +25,7 @@ from memory.values import Episode, Fact, Note, Statement, Summary, Turn
 
 CUT = "[…]"
 STATEMENT_KINDS = ("world", "experience", "opinion", "observation")
+_AROUND = 3  # turns before and after whose lines may be found by the words of a turn
 _MOST_STATEMENTS = 500
 _LETTER = r"[^\W_\u3400-\u9fff\uf900-\ufaff]"
 
@@ -85,6 +86,7 @@ class Forgetting:
             await context_rows.delete_statements(tx, gone.statements)
             await context_rows.delete_summaries(tx, gone.summaries)
             await self._index.strip_context(tx, {stem for fact in wordings for stem in self._telling(fact)})
+            await self._strip_neighbours(tx, wordings)
             await self._index.forget_queries(tx)
             await answer_rows.delete_all(tx)
             await rows.bury(tx, [normalised(fact.fact, self._packs.get(fact.language)) for fact in wordings], now)
@@ -256,6 +258,16 @@ class Forgetting:
         slight = pack.statements["intensifiers"] | pack.statements["lead_ins"] if pack else frozenset()
         wanted = set(stems(fact.fact, pack, slight))
         return len(wanted) > 1 and wanted <= set(stems(sentence, pack))
+
+    async def _strip_neighbours(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
+        """The lines said around a fact are no longer found by any word of it."""
+        for fact in wordings:
+            if fact.turn_id is None:
+                continue
+            around = range(fact.turn_id - _AROUND, fact.turn_id + _AROUND + 1)
+            refs = [line.id for line in await context_rows.statements_of_turns(tx, list(around))]
+            words = {stem for text in (fact.fact, fact.quote) for stem in stems(text, self._packs.get(fact.language))}
+            await self._index.strip_context(tx, words, refs)
 
     def _telling(self, fact: Fact) -> set[str]:
         """The stems that would tell the fact: those of its value, if it has one."""

@@ -156,6 +156,9 @@ def _newest(pack: LanguagePack) -> re.Pattern[str]:
     return re.compile(inner if pack.script == "han" else rf"(?<!\w)(?:{inner})(?!\w)")
 
 
+_FIRST, _LAST = date(1, 1, 4), date(9999, 12, 27)  # whatever the time zone, these have a day before and after
+
+
 def moment(text: str, now: datetime, zone: tzinfo, packs: Mapping[str, LanguagePack], *, end: bool = False) -> datetime:
     """The moment a person means: "2025-03-01", "30d" (so long ago), "yesterday", "el martes"; with `end` its end."""
     said = text.strip()
@@ -165,10 +168,11 @@ def moment(text: str, now: datetime, zone: tzinfo, packs: Mapping[str, LanguageP
         return now - timedelta(days=min(days, 365_000))
     with suppress(ValueError):
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", said):
-            day = date.fromisoformat(said)
+            day = min(max(date.fromisoformat(said), _FIRST), _LAST)
             return _midnight(day + timedelta(days=1) if end else day, zone)
         exact = datetime.fromisoformat(said)
-        return exact if exact.tzinfo else exact.replace(tzinfo=zone)
+        exact = exact if exact.tzinfo else exact.replace(tzinfo=zone)
+        return exact if _FIRST <= exact.date() <= _LAST else _midnight(_FIRST if exact.year < 2 else _LAST, zone)
     for pack in packs.values():
         if found := spans(said, today, pack):
             return _midnight(found[0].until if end else found[0].since, zone)

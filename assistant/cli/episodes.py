@@ -279,7 +279,7 @@ def _day(text: str | None, loaded: "LoadedSettings") -> datetime | None:
     if text is None:
         return None
     try:
-        day = date.fromisoformat(text)
+        day = min(max(date.fromisoformat(text), date(1, 1, 4)), date(9999, 12, 27))  # with a day before and after
     except ValueError:
         raise AssistantError(f"“{one_line(text)}” is no day; write it like 2026-01-31.") from None
     return datetime.combine(day, time(), tzinfo=ZoneInfo(loaded.settings.timezone)).astimezone(UTC)

@@ -624,4 +624,4 @@ def _marks(values: Iterable[object]) -> str:
 
 
 def _number(ref: str) -> int:
-    return int(ref[1:])
+    return int(ref[1:]) if len(ref) < 19 else 0  # 0 is nobody's; SQLite's numbers end there
