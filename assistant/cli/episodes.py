@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from assistant.cli.forget import PATIENCE
+from assistant.cli.forget import forget_facts
 from assistant.cli.options import load
 from assistant.cli.output import one_line, print_table
 from assistant.cli.person import change, look
@@ -215,21 +215,8 @@ def split(ctx: typer.Context, episode_id: Id) -> None:
 
 async def _forget(memory: "Memory", episode_id: str, with_facts: bool) -> bool:
     """Whether no byte of it is left in the file."""
-    from memory.errors import NotFound
-
     gone = await memory.episodes.forget(episode_id)
-    complete = gone.complete
-    for fact in gone.facts if with_facts else ():
-        try:
-            complete = (await memory.facts.forget(fact.id)).complete
-        except NotFound:  # went with the one before, of whose chain it was
-            continue
-    for seconds in PATIENCE:
-        if complete:
-            break
-        await asyncio.sleep(seconds)
-        complete = await memory.database.checkpoint()
-    return complete
+    return await forget_facts(memory, gone.facts if with_facts else (), gone.complete)
 
 
 def _uncleaned(

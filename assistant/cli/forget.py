@@ -52,7 +52,7 @@ def forget(
         _show(plan, including_backups, loaded)
     if not yes:
         _ask(plan)
-    complete = change(loaded, lambda memory: _forget(memory, plan))
+    complete = change(loaded, lambda memory: forget_facts(memory, plan.facts))
     lines = scrub(loaded.settings.data_dir, plan.texts)
     problems = _clean_copies(plan, loaded) if including_backups else []
     left = files_holding(plan.texts, _own_files(loaded))
@@ -124,12 +124,11 @@ def _ask(plan: Plan) -> None:
         raise AssistantError("Nothing was forgotten.")
 
 
-async def _forget(memory: "Memory", plan: Plan) -> bool:
-    """Whether no byte of it is left in the file."""
+async def forget_facts(memory: "Memory", facts: "Sequence[Fact]", complete: bool = True) -> bool:
+    """Forgets facts; whether no byte of them, nor of what went before them, is left in the file."""
     from memory.errors import NotFound
 
-    complete = True
-    for fact in plan.facts:
+    for fact in facts:
         try:
             complete = (await memory.facts.forget(fact.id)).complete
         except NotFound:  # went with the one before, of whose chain it was
