@@ -68,7 +68,8 @@ async def test_different_chats_are_answered_at_the_same_time(tmp_path):
             client(tmp_path, "a").connected() as a,
             client(tmp_path, "b").connected() as b,
         ):
-            await asyncio.gather(a.ask("1", "#a#"), b.ask("1", "#b#"))
+            answers = await asyncio.gather(a.ask("1", "#a#"), b.ask("1", "#b#"))
+            assert ["#a#" in answers[0].text, "#b#" in answers[1].text] == [True, True]
 
 
 async def test_a_message_delivered_again_is_answered_once(server, tmp_path):

@@ -473,4 +473,5 @@ def test_a_fallback_of_another_provider_has_its_own_key(tmp_path):
 
 
 def test_a_colon_in_the_name_of_a_model_is_no_provider(tmp_path):
-    load(tmp_path, OLVIDO_MODEL__PROVIDER="ollama", OLVIDO_MODEL__FALLBACKS="llama3.2:3b,qwen3:8b")
+    loaded = load(tmp_path, OLVIDO_MODEL__PROVIDER="ollama", OLVIDO_MODEL__FALLBACKS="llama3.2:3b,qwen3:8b")
+    assert list(loaded.settings.model.fallbacks) == ["llama3.2:3b", "qwen3:8b"]
