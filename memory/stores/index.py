@@ -6,6 +6,7 @@ built beside the active one, which stays in force until the new one is complete.
 
 import hashlib
 import json
+import threading
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -539,9 +540,13 @@ def _is_han(word: str) -> bool:
     return "\u3400" <= word[:1] <= "\u9fff" or "\uf900" <= word[:1] <= "\ufaff"
 
 
+_stemming = threading.Lock()
+
+
 @lru_cache(maxsize=100_000)  # the same words come again and again, and the stemmers are slow
 def _stem(stemmer: str, word: str) -> str:
-    return str(_stemmer(stemmer).stemWord(word))
+    with _stemming:  # a stemmer holds the word it is at, and threads share it
+        return str(_stemmer(stemmer).stemWord(word))
 
 
 @cache
