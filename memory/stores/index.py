@@ -6,8 +6,8 @@ built beside the active one, which stays in force until the new one is complete.
 
 import hashlib
 import json
-import threading
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
