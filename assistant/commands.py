@@ -134,9 +134,9 @@ async def _forget(talk: Talk, fact_id: str) -> Answer:
         return Answer(text=talk.say("forget_preview", id=fact.id, facts=gone), offers=offered)
     talk.forgetting = None
     done = await talk.memory.facts.forget(fact.id)
-    texts = [text for known in done.facts for text in (known.fact, known.quote)]
+    texts = [text for known in done.wordings for text in (known.fact, known.quote)]
     for copy in copies_beside(talk.memory.database.path):
-        await forget_in_copy(copy, texts, limits=talk.memory.limits)
+        await forget_in_copy(copy, done.wordings, limits=talk.memory.limits)
     if talk.data_dir is not None:
         scrub(talk.data_dir, texts)
     talk.context = talk.reply = talk.turn = None  # the last request held it too

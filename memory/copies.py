@@ -5,7 +5,7 @@ copy of the copy, as opening a person's own file does before an upgrade: that wo
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from memory import migrate
 from memory.database import Database
 from memory.engine import Memory
 from memory.errors import DatabaseBusy, NotFound
-from memory.language import fold
 from memory.learn import normalised
 from memory.limits import Limits
 from memory.ports import Clock, system_clock
@@ -25,33 +24,24 @@ from memory.values import Fact, Span
 
 async def forget_in_copy(
     path: Path,
-    texts: Iterable[str],
+    said: Sequence[Fact],
     spans: Sequence[Span] = (),
     *,
     clock: Clock = system_clock,
     limits: Limits | None = None,
-) -> list[Fact]:
-    """Removes from a copy every fact that says one of these texts, with its chain; returns those that went.
-
-    Of episodes it removes those of these turns.
-    """
+) -> Sequence[Fact]:
+    """Removes from a copy what these facts say, learnt there or not, and episodes of these turns; the facts gone."""
     limits = limits or Limits()
     await asyncio.to_thread(_upgrade, path, clock, limits)
-    wanted = {_folded(text) for text in texts}
-    gone: dict[str, Fact] = {}
     try:
         async with Memory.open(path, clock=clock, limits=limits) as memory:
-            stored = await rows.all_with_status(memory.database, ("current", "superseded", "undone"))
-            for fact in [fact for fact in stored if _folded(fact.fact) in wanted or _folded(fact.quote) in wanted]:
-                if fact.id not in gone:
-                    forgotten = await memory.facts.forget(fact.id)
-                    gone |= {each.id: each for each in (fact, *forgotten.facts)}
+            gone = await memory.facts.forget_again(said)
             if spans:
                 await memory.episodes.forget_again(spans)
             await memory.database.checkpoint()
     finally:
         await asyncio.to_thread(_make_single, path, limits)
-    return list(gone.values())
+    return gone.facts
 
 
 def make_copy(source: Path, to: Path, *, limits: Limits) -> None:
@@ -144,7 +134,3 @@ def _upgrade(path: Path, clock: Clock, limits: Limits) -> None:
 def _make_single(path: Path, limits: Limits) -> None:
     with migrate.translated(path), closing(migrate.connect(path, "rw", limits)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
-
-
-def _folded(text: str) -> str:
-    return " ".join(fold(text).split())

@@ -291,6 +291,10 @@ class Facts:
         """Removes a fact, those it replaced and every trace of their words; it cannot be undone (F11)."""
         return await self._forgetting.forget(fact_id)
 
+    async def forget_again(self, said: Sequence[Fact]) -> Forgotten:
+        """Removes what was forgotten in another file, of which this one is a copy (F11)."""
+        return await self._forgetting.forget_again(said)
+
     # -- taking out and bringing in
 
     async def export(self, form: "Format") -> str:

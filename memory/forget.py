@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory.database import Database, Transaction, View
@@ -35,6 +35,7 @@ class Forgotten:
     """What goes, or went: facts, statements, summaries and parts of episodes; the turns whose words are cut."""
 
     facts: tuple[Fact, ...]
+    wordings: tuple[Fact, ...]  # the facts as they are and as they ever were
     turns: tuple[Turn, ...]
     statements: tuple[Statement, ...] = ()
     summaries: tuple[Summary, ...] = ()
@@ -65,19 +66,25 @@ class Forgetting:
     async def preview(self, fact_id: str) -> Forgotten:
         """What forgetting would remove; the chain of a fact is one thing, so all of it."""
         async with self._database.snapshot() as view:
-            facts = await self._facts(view, fact_id)
-            wordings = await self._wordings(view, facts)
-            return await self._concerned(view, facts, wordings)
+            return await self._concerned(view, await self._facts(view, fact_id))
 
     async def forget(self, fact_id: str) -> Forgotten:
         """Removes a fact with its chain."""
+        return await self._remove(lambda view: self._facts(view, fact_id))
+
+    async def forget_again(self, said: Sequence[Fact]) -> Forgotten:
+        """Removes what was forgotten in another file: the facts that say it, and its words where no fact was learnt."""
+        return await self._remove(lambda view: self._facts_saying(view, said), said)
+
+    async def _remove(self, find: Callable[[View], Awaitable[list[Fact]]], said: Sequence[Fact] = ()) -> Forgotten:
         now = self._clock()
-        ready = await self._ready(await self.preview(fact_id))
+        async with self._database.snapshot() as view:
+            before = await self._concerned(view, await find(view), said)
+        ready = await self._ready(before)
         async with self._database.transaction() as tx:
-            facts = await self._facts(tx, fact_id)
-            wordings = await self._wordings(tx, facts)
-            gone = await self._concerned(tx, facts, wordings)
-            await self._cut_episodes(tx, gone, wordings, ready)
+            gone = await self._concerned(tx, await find(tx), said)
+            facts, wordings = gone.facts, gone.wordings
+            await self._cut_episodes(tx, gone, ready)
             await self._cut_traces(tx, wordings)
             await self._index.remove(tx, KIND, [fact.id for fact in facts])
             for statement in gone.statements:
@@ -98,10 +105,12 @@ class Forgetting:
             await rows.narrow_quotes(tx, {fact.quote for fact in wordings})
         return replace(gone, complete=await self._database.checkpoint())
 
-    async def _concerned(self, view: View, facts: Sequence[Fact], wordings: Sequence[Fact]) -> Forgotten:
-        """All that says one of the facts."""
+    async def _concerned(self, view: View, facts: Sequence[Fact], said: Sequence[Fact] = ()) -> Forgotten:
+        """All that says one of the facts, or what is said elsewhere."""
+        wordings = await self._wordings(view, facts, said)
         return Forgotten(
             facts=tuple(facts),
+            wordings=tuple(wordings),
             turns=tuple(await self._turns(view, wordings)),
             statements=tuple(await self._statements(view, wordings)),
             summaries=tuple(await self._summaries(view, wordings)),
@@ -175,8 +184,7 @@ class Forgetting:
 
     async def _ready(self, gone: Forgotten) -> dict[str, tuple[Entry, Prepared]]:
         """What it takes to find again what is left of episodes, made before the transaction."""
-        wordings = await self._wordings(self._database, gone.facts)
-        narrowed = [self._narrowed(one, wordings) for one in gone.episodes]
+        narrowed = [self._narrowed(one, gone.wordings) for one in gone.episodes]
         clusters = {one.merged_into for one in gone.episodes if one.merged_into}
         beside = [each for ref in clusters for each in await episode_rows.members(self._database, ref)]
         left = {one.id: one for one in (*beside, *filter(None, narrowed))}
@@ -186,7 +194,6 @@ class Forgetting:
         self,
         tx: Transaction,
         gone: Forgotten,
-        wordings: Sequence[Fact],
         ready: Mapping[str, tuple[Entry, Prepared]],
     ) -> None:
         """Episodes without what they say of the facts; one that a consolidated one stood for stands alone again."""
@@ -194,7 +201,7 @@ class Forgetting:
             originals = await self._episodes.dissolve(tx, ref)
             await self._episodes.put(tx, originals, ready)
         for before in gone.episodes:
-            after = self._narrowed(before, wordings)
+            after = self._narrowed(before, gone.wordings)
             await self._index.remove(tx, "episode", [before.id])
             await episode_rows.delete(tx, [before.id])
             if after is None:
@@ -225,9 +232,18 @@ class Forgetting:
         everything = await rows.all_with_status(view, ("current", "superseded", "undone"))
         return [fact for fact in everything if fact.id in ids or _words(fact) in said]
 
-    async def _wordings(self, view: View | Database, facts: Sequence[Fact]) -> list[Fact]:
+    async def _facts_saying(self, view: View, said: Sequence[Fact]) -> list[Fact]:
+        """The facts, with their chains, that have a wording of these."""
+        wanted = {_folded(text) for fact in said for text in (fact.fact, fact.quote)} - {""}
+        found: dict[str, Fact] = {}
+        for fact in await rows.all_with_status(view, ("current", "superseded", "undone")):
+            if fact.id not in found and {_folded(fact.fact), _folded(fact.quote)} & wanted:
+                found |= {each.id: each for each in await self._facts(view, fact.id)}
+        return list(found.values())
+
+    async def _wordings(self, view: View, facts: Sequence[Fact], said: Sequence[Fact] = ()) -> list[Fact]:
         """Facts as they are and as they were before they were corrected."""
-        all_of_them = [*facts, *await rows.images(view, [fact.id for fact in facts])]
+        all_of_them = [*facts, *said, *await rows.images(view, [fact.id for fact in facts])]
         return list({(fact.fact, fact.quote, fact.value): fact for fact in all_of_them}.values())
 
     async def _turns(self, view: View, wordings: Sequence[Fact]) -> list[Turn]:
@@ -280,6 +296,10 @@ def _joined(note: Note) -> str:
 
 def _words(fact: Fact) -> tuple[str, ...]:
     return tuple(words_of(fact.fact)) or (fact.fact,)
+
+
+def _folded(text: str) -> str:
+    return " ".join(fold(text).split())
 
 
 def without(content: str, texts: Sequence[str]) -> str:

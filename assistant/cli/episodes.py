@@ -227,11 +227,11 @@ def _uncleaned(
     from memory.errors import EngineError
 
     left = []
-    texts = [text for fact in plan.facts for text in (fact.fact, fact.quote)] if with_facts else []
+    said = plan.facts if with_facts else ()
     for number, copy in enumerate(copies, 1):
         typer.echo(f"Cleaning copy {number} of {len(copies)}: {copy.name}", err=True)
         try:
-            asyncio.run(forget_in_copy(copy, texts, plan.spans, limits=loaded.settings.limits))
+            asyncio.run(forget_in_copy(copy, said, plan.spans, limits=loaded.settings.limits))
         except EngineError as exc:
             typer.echo(str(exc), err=True)
             left.append(copy)

@@ -32,6 +32,7 @@ class Plan:
     facts: "tuple[Fact, ...]"
     turns: "tuple[Turn, ...]"
     lines: tuple[str, ...]  # statements and summaries of what was said
+    wordings: "tuple[Fact, ...]"  # as they are and as they ever were
     texts: tuple[str, ...]
     copies: tuple[Path, ...]
 
@@ -75,7 +76,7 @@ async def _plan(memory: "Memory", fact_ids: Sequence[str], loaded: "LoadedSettin
     facts: dict[str, Fact] = {}
     turns: dict[int, Turn] = {}
     lines: dict[str, str] = {}
-    texts: dict[str, None] = {}
+    wordings: dict[Fact, None] = {}
     for fact_id in fact_ids:
         preview = await memory.facts.preview_forget(fact_id)
         facts |= {fact.id: replace(fact, state=state_of(fact, now, loaded.settings.limits)) for fact in preview.facts}
@@ -83,16 +84,15 @@ async def _plan(memory: "Memory", fact_ids: Sequence[str], loaded: "LoadedSettin
         lines |= {statement.id: statement.text for statement in preview.statements}
         lines |= {summary.id: summary.rendered for summary in preview.summaries}
         lines |= {episode.id: episode.text for episode in preview.episodes}
-        for fact in preview.facts:
-            events = await memory.facts.history(fact.id)
-            words = [fact.fact, fact.quote, *(event.fact for event in events if event.fact)]
-            texts |= dict.fromkeys(text for text in words if text.strip())
-    copies = files_holding(tuple(texts), copies_of(loaded.settings))
+        wordings |= dict.fromkeys(preview.wordings)
+    texts = tuple(dict.fromkeys(text for fact in wordings for text in (fact.fact, fact.quote) if text.strip()))
+    copies = files_holding(texts, copies_of(loaded.settings))
     return Plan(
         facts=tuple(facts.values()),
         turns=tuple(turns.values()),
         lines=tuple(lines.values()),
-        texts=tuple(texts),
+        wordings=tuple(wordings),
+        texts=texts,
         copies=tuple(copies),
     )
 
@@ -151,7 +151,7 @@ def _clean_copies(plan: Plan, loaded: "LoadedSettings") -> list[str]:
     for number, copy in enumerate(copies, 1):
         typer.echo(f"Cleaning copy {number} of {len(copies)}: {copy.name}", err=True)
         try:
-            asyncio.run(forget_in_copy(copy, plan.texts, limits=loaded.settings.limits))
+            asyncio.run(forget_in_copy(copy, plan.wordings, limits=loaded.settings.limits))
         except EngineError as exc:
             problems.append(f"{copy} could not be cleaned; delete it to be rid of the words. {exc}")
     return problems

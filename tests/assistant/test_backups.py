@@ -16,6 +16,7 @@ from assistant.settings import Settings, load_settings
 from assistant.sockets import socket_file
 from assistant.testing import EchoServer, serving, settings_for, start_olvido
 from memory import Memory
+from memory.copies import forget_in_copy
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 TABLES = ("facts", "fact_events", "turns", "sessions", "summaries", "statements", "segments", "entries", "used_items")
@@ -317,4 +318,21 @@ async def test_f11_forgetting_in_a_chat_reaches_the_copies(server, tmp_path):
         await me.ask("3", "/forget f1")
         await me.ask("4", "/help")  # the preview was delivered, and is not waiting any more
         assert b"Zebraquartz" not in copy.read_bytes()
+    assert b"Zebraquartz" not in stored(tmp_path)
+
+
+async def test_f11_a_copy_made_before_the_fact_was_learnt_loses_its_words_too(tmp_path):
+    """The journal held the message already: by the fact alone nothing would be found in the copy."""
+    file = tmp_path / "people" / "me.db"
+    async with Memory.open(file) as memory:
+        session = await memory.open_session("line", "me/me")
+        said = "I live in Zebraquartz."
+        await memory.journal.receive(channel="line", chat="me/me", message="1", content=said)
+        copy = back_up(settings(tmp_path), "me", NOW).file
+        await memory.add_turn(session.id, "user", said)
+        await memory.run_pending()
+        learnt = [fact for fact in await memory.facts.list() if "Zebraquartz" in fact.fact]
+        assert learnt and b"Zebraquartz" in copy.read_bytes()
+        gone = await memory.facts.forget(learnt[0].id)
+        assert await forget_in_copy(copy, gone.wordings) == ()
     assert b"Zebraquartz" not in stored(tmp_path)
