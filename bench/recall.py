@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from typing import Any
 from bench.coverage import Baselines, Said, covers, fill, key_sentence, words
 from bench.report import arguments, save, table
 from memory import Memory
+from memory.limits import Limits
 from memory.testing import FakeClock
 from memory.tokens import count_tokens
 from memory.values import Context, Section
@@ -49,9 +51,15 @@ async def within(memory: Memory, session: int, budget: int) -> Context:
 
 async def ask(memory: Memory, question: str, budget: int | None) -> Context:
     """The request for a question asked in a fresh session of a fresh chat."""
+    session = await put(memory, question)
+    return await (memory.assemble(session) if budget is None else within(memory, session, budget))
+
+
+async def put(memory: Memory, question: str) -> int:
+    """The session in which a question was asked."""
     session = await memory.open_session(channel="bench", chat="questions")
     await memory.add_turn(session.id, "user", question)
-    return await (memory.assemble(session.id) if budget is None else within(memory, session.id, budget))
+    return session.id
 
 
 def progress(done: int, total: int, what: str) -> None:
@@ -87,7 +95,8 @@ async def locomo(file: Path, folder: Path, **_: Any) -> dict[str, float]:
         places = {name: place for place, name in enumerate(turns)}
         baselines = Baselines(list(turns.values()))
         clock.now = sessions[-1][0] + timedelta(days=1)
-        async with Memory.open(path, clock=clock) as memory:
+        bare = replace(Limits(), episodes_recalled=0)
+        async with Memory.open(path, clock=clock) as memory, Memory.open(path, clock=clock, limits=bare) as plain:
             questions = [q for q in dialogue["qa"] if q["category"] <= 4 and q.get("evidence")]
             for done, question in enumerate(questions, 1):
                 asked, answer = question["question"], str(question.get("answer", ""))
@@ -96,10 +105,12 @@ async def locomo(file: Path, folder: Path, **_: Any) -> dict[str, float]:
                 if not keys:
                     continue
                 orders = baselines.orders(asked)
+                session = await put(memory, asked)
                 for budget in BUDGETS:
-                    context = await ask(memory, asked, budget)
-                    held = [words(text) for text in items(context)]
-                    right["Olvido", budget].append(covers(keys, held))
+                    context = await within(memory, session, budget)
+                    right["Olvido", budget].append(covers(keys, [words(text) for text in items(context)]))
+                    less = items(await within(plain, session, budget))
+                    right["Olvido without episodes", budget].append(covers(keys, [words(text) for text in less]))
                     for name, order in orders.items():
                         chosen = fill(order, baselines.tokens, budget)
                         right[name, budget].append(covers(keys, [baselines.words[place] for place in chosen]))
@@ -108,7 +119,7 @@ async def locomo(file: Path, folder: Path, **_: Any) -> dict[str, float]:
                 progress(done, len(questions), f"dialogue {number}/{len(dialogues)}, question")
     rows = [
         [name, *(100 * statistics.mean(right[name, budget]) for budget in BUDGETS)]
-        for name in ("Olvido", *Baselines.NAMES)
+        for name in ("Olvido", "Olvido without episodes", *Baselines.NAMES)
     ]
     print("\nall evidence covered, per cent:")
     print(table(["", *(f"{budget:,} tokens" for budget in BUDGETS)], rows))

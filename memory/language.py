@@ -56,7 +56,7 @@ NOTICES = (
     "same_question",
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
-TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "ahead", "you_said")
+TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "ahead", "naming", "you_said")
 REACTION_KEYS = ("success", "thanks", "partial", "failure")
 TASK_KEYS = ("fix", "plan", "write", "choose", "learn", "find")
 FACT_KEYS = ("openers", "conjunctions", "rules")
@@ -201,6 +201,11 @@ class LanguagePack:
     def ahead(self) -> re.Pattern[str]:
         """How people ask about what is to be done: should I, can I, is it better to."""
         return self._either(self._section("topics").get("ahead", ()))
+
+    @cached_property
+    def naming(self) -> re.Pattern[str]:
+        """How people ask for a name: who, where, which city, what book."""
+        return self._either(self._section("topics").get("naming", ()))
 
     @cached_property
     def you_said(self) -> re.Pattern[str]:

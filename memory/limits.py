@@ -155,6 +155,9 @@ class Limits:
     recall_session_weight: float = rule("M2", 0.6, "What the best lines of the same session add to a line.")
     recall_neighbour_weight: float = rule("M2", 0.15, "What the better of the turns before and after adds to a line.")
     recall_entity_weight: float = rule("M2", 0.1, "What a name of the question adds to a line that has it.")
+    recall_naming_weight: float = rule(
+        "M2", 0.2, "What a name adds to a line when one is asked for, as a share of the best line's score, 0 to 1."
+    )
     recall_time_factor: float = rule("M2", 1.5, "Factor for lines of the days the question names.")
     recall_recency_weight: float = rule("M2", 0.05, "What the newest line has before the oldest, other things equal.")
     recall_newest_weight: float = rule("M2", 0.15, "The same when the question asks how things stand now.")

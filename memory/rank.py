@@ -50,6 +50,8 @@ class Asked:
     advice: bool = False  # it asks for something that opinions bear on
     past: bool = False  # it asks about what was, what is the user's own, or somebody who was spoken of
     together: bool = False  # it asks for what was talked over: episodes answer that
+    naming: bool = False  # it asks who, where, which of the things that have names
+    given: frozenset[str] = frozenset()  # names that are no answer: its own words and the speakers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +90,14 @@ def rank(lines: Sequence[Line], asked: Asked, limits: Limits) -> list[Ranked]:
             + [f"{name} x{value:.1f}" for name, value in factors.items() if value != 1.0]
         )
     sessions, turns = _sessions(lines, bases), _turns(lines, bases)
+    named = limits.recall_naming_weight * max(bases, default=0.0)
     ranked = []
     for line, base, why in zip(lines, bases, reasons, strict=True):
         near = max(turns.get((line.session, line.turn + step), 0.0) for step in (-1, 1)) if line.turn else 0.0
         extra = {
             "session": limits.recall_session_weight * sessions.get(line.session, 0.0) if line.session else 0.0,
             "neighbours": limits.recall_neighbour_weight * near,
+            "a name": named if asked.naming and _names_one(line, asked) else 0.0,
             "recency": _recency(line, asked, limits),
             "fading": -limits.recall_fading_weight * line.unread,
         }
@@ -104,6 +108,13 @@ def rank(lines: Sequence[Line], asked: Asked, limits: Limits) -> list[Ranked]:
 
 def _folded(names: Sequence[str]) -> set[str]:
     return {word for name in names for word in (fold(name), *fold(name).split())}
+
+
+def _names_one(line: Line, asked: Asked) -> bool:
+    """Whether a line has a name that may be the answer."""
+    if asked.speaker and line.speaker != asked.speaker:
+        return False
+    return any(not _folded([name]) & asked.given for name in line.entities)
 
 
 def _within(at: datetime, asked: Asked) -> bool:

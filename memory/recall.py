@@ -201,6 +201,8 @@ class Recall:
             advice=advice,
             past=bool(named or answered or together or (was and not pack.ahead.search(fold(asks)))),
             together=together,
+            naming=bool(pack.naming.search(fold(asks))),
+            given=frozenset(words) | {word for speaker in speakers for word in words_of(speaker)},
         )
         whose = {word for speaker in named for word in words_of(speaker)}
         return asked, " ".join(word for word in words_of(query) if word not in whose) or query

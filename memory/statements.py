@@ -153,11 +153,17 @@ def _statement(turn: Turn, text: str, context: tuple[str, ...], pack: LanguagePa
         session_id=turn.session_id,
         turn_id=turn.id,
         language=pack.code,
-        entities=tuple(dict.fromkeys(match[0] for match in _NAME.finditer(body))),
+        entities=_names(body, pack),
         at=turn.timestamp,
         context=tuple(stem for stem in context if stem not in own),
         gist=_gist(turn.speaker, body, pack),
     )
+
+
+def _names(body: str, pack: LanguagePack) -> tuple[str, ...]:
+    """Names in a line, by their capital; "I'm" has one too."""
+    found = dict.fromkeys(match[0] for match in _NAME.finditer(body))
+    return tuple(name for name in found if re.split("['’]", fold(name))[0] not in pack.words["function_words"])
 
 
 def _gist(speaker: str, body: str, pack: LanguagePack) -> bytes:

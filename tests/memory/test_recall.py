@@ -1,6 +1,7 @@
 """Recall: one explainable ranking, as much of it in the prompt as the question calls for."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,6 +47,19 @@ def test_the_days_a_question_names_and_what_is_newest_count() -> None:
     march = Asked(now=NOW, since=NOW - timedelta(days=310), until=NOW - timedelta(days=290))
     assert rank([old, new], march, LIMITS)[0].line.id == "s1"
     assert rank([old, new], Asked(now=NOW, newest=True), LIMITS)[0].line.id == "s2"
+
+
+def test_a_line_with_a_name_counts_more_when_a_name_is_asked_for() -> None:
+    lines = [
+        line(1, words=2.0, speaker="Ana"),
+        line(2, words=1.9, speaker="Ana", entities=("Rome",)),
+        line(3, words=1.9, speaker="Ana", entities=("Tom",)),  # who asks, or is asked about, is not the answer
+    ]
+    asked = Asked(now=NOW, speaker="Ana", given=frozenset({"tom", "ana", "cities"}))
+    assert [one.line.id for one in rank(lines, asked, LIMITS)] == ["s1", "s2", "s3"]
+    named = rank(lines, replace(asked, naming=True), LIMITS)
+    assert [one.line.id for one in named] == ["s2", "s1", "s3"]
+    assert "a name" in named[0].why
 
 
 async def remembered(memory: object, clock: FakeClock) -> None:
