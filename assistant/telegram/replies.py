@@ -157,18 +157,23 @@ class Replies:
             showing.shown[number] = part
 
     async def _open(self, showing: Showing, number: int) -> None:
+        """A place for a part. Where an earlier try may have made one without our hearing of it, that is removed before
+        the new one is noted: whatever happens until then, the next try begins at the same id and finds both."""
         target, message = showing.target, showing.message
         assert showing.places is not None
-        before = showing.opening if showing.opening is not None else self._api.newest(target)
+        tried = showing.opening is not None
+        if showing.opening is None:
+            showing.opening = self._api.newest(target)
+        before = showing.opening
         await self._mailbox.note(target.owner, message, number, f"{OPENING}{before}")
         place, again = await self._api.open_place(target)
-        showing.places[number] = str(place)
-        await self._mailbox.note(target.owner, message, number, str(place))
-        if again or showing.opening is not None:
-            showing.opening = None
+        if again or tried:
             for near in range(before + 1, min(place, before + 1 + SWEPT)):
                 if not await self._mailbox.knows(target.owner, message, str(near)):
                     await self._api.sweep(target, near)
+        showing.opening = None
+        showing.places[number] = str(place)
+        await self._mailbox.note(target.owner, message, number, str(place))
 
 
 def parts_of(reply: Sequence[Said]) -> list[Part]:

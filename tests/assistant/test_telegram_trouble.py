@@ -78,6 +78,25 @@ async def test_cut_connections_lose_nothing_and_repeat_nothing(here):
             assert len(texts(here)) == asked == number + 1 and f"#{number}#" in texts(here)[-1]
 
 
+FLOOD = Fault(method="sendMessage", status=429, description="Too Many Requests", retry_after=1)
+SWEEP = Fault(method="editMessageText", status=429, description="Too Many Requests", retry_after=1)
+CUT = Fault(method="sendMessage", cut="after")
+
+
+@pytest.mark.parametrize(
+    "faults", [[CUT, FLOOD], [CUT, SWEEP], [CUT, FLOOD, CUT, SWEEP]], ids=["opening", "sweeping", "both"]
+)
+@pytest.mark.parametrize("streaming", ["off", "edits"])
+@pytest.mark.parametrize("flood_wait_seconds", [0.1, 30])
+async def test_no_placeholder_stays_after_a_cut_connection_and_a_flood(here, faults, streaming, flood_wait_seconds):
+    async with here.serving(streaming=streaming, flood_wait_seconds=flood_wait_seconds) as daemon:
+        here.bot.fail(*faults)
+        here.bot.say(ANA, "note #1#")
+        await here.shows("#1#")
+        await here.idle(daemon)
+        assert len(texts(here)) == 1 and "#1#" in texts(here)[0]
+
+
 async def test_slow_answers_and_server_errors_are_got_over(here):
     async with here.serving(streaming="off", timeout_seconds=0.4) as daemon:
         here.bot.fail(
