@@ -302,6 +302,9 @@ class TelegramSettings(Section):
     document_bytes: int = Field(
         default=200_000, gt=0, le=20_000_000, description="The largest text document that is read, in bytes."
     )
+    document_seconds: Seconds = Field(
+        default=30.0, gt=0, description="How long the download of a document may take in all, in seconds."
+    )
     facts_a_page: int = Field(default=5, gt=0, le=40, description="Facts on one page of /facts, a count.")
     people: dict[TelegramId, Owner] = Field(
         default={},

@@ -80,6 +80,8 @@ class BotServer:
         self.answers: list[Json] = []  # to presses of buttons
         self.menus: dict[str, list[Json]] = {}
         self.files: dict[str, bytes] = {}
+        self.files_flow = threading.Event()  # cleared: files do not come
+        self.files_flow.set()
         self.asked_for: set[str] = set()  # addresses, where we are the proxy
         self._updates: deque[Json] = deque()
         self._faults: deque[Fault] = deque()
@@ -203,6 +205,12 @@ class BotServer:
             return len(self._updates)
 
     # -- the server
+
+    def note(self, method: str) -> None:
+        """Something was asked for that is no method."""
+        with self._changed:
+            self.calls.append(Call(method=method, params={}, at=time.monotonic()))
+            self._changed.notify_all()
 
     def handle(self, method: str, params: Json) -> tuple[int, Json, str]:
         """Status, body, and whether the connection is to be cut."""
@@ -424,6 +432,8 @@ class _Handler(BaseHTTPRequestHandler):
         prefix = f"/file/bot{bot.token}/documents/"
         path = unquote(self.path)
         data = bot.files.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
+        bot.note("file")
+        bot.files_flow.wait(LONGEST_POLL_SECONDS)
         self._send(404 if data is None else 200, data if data is not None else b"no", "application/octet-stream")
 
     def do_POST(self) -> None:

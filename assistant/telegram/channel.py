@@ -71,7 +71,7 @@ class TelegramChannel:
                 self._me = await polling.introduced()
                 self._ready.set()
                 await polling.lasting(lambda: set_menu(bot, self._packs))
-                await polling.run(self._heard_all)
+                await polling.run(self._heard_safely)
             finally:
                 self._ready.clear()
                 await self._typing.close()
@@ -116,28 +116,19 @@ class TelegramChannel:
 
     # -- what comes in
 
-    async def _heard_all(self, updates: "Sequence[Update]") -> None:
-        """Those of one chat in order, different chats at the same time."""
-        chats: dict[int, list[Update]] = {}
-        for update in updates:
-            chat = update.effective_chat
-            if update.message is not None:
-                self._api.saw(update.message.chat.id, update.message.message_id)
-            chats.setdefault(chat.id if chat else 0, []).append(update)
-        await asyncio.gather(*(self._heard_in_order(of_one) for of_one in chats.values()))
-
-    async def _heard_in_order(self, updates: "Sequence[Update]") -> None:
-        for update in updates:
-            try:
-                await self._heard(update)
-            except AssistantError:  # it is being stopped: the update comes again
-                raise
-            except EngineError as exc:  # it cannot be written down: told, as nobody would answer it
-                self._log.warning("refused_update", reason=str(exc))
-                if update.effective_chat and update.effective_message:
-                    await self._api.tell(update.effective_chat.id, None, str(exc))
-            except Exception:  # noqa: BLE001 (one update that breaks something is not everybody's; logged)
-                self._log.exception("update_failed", update=update.update_id)
+    async def _heard_safely(self, update: "Update") -> None:
+        if update.message is not None:
+            self._api.saw(update.message.chat.id, update.message.message_id)
+        try:
+            await self._heard(update)
+        except AssistantError:  # it is being stopped: the update comes again
+            raise
+        except EngineError as exc:  # it cannot be written down: told, as nobody would answer it
+            self._log.warning("refused_update", reason=str(exc))
+            if update.effective_chat and update.effective_message:
+                await self._api.tell(update.effective_chat.id, None, str(exc))
+        except Exception:  # noqa: BLE001 (one update that breaks something is not everybody's; logged)
+            self._log.exception("update_failed", update=update.update_id)
 
     async def _heard(self, update: "Update") -> None:
         if update.message is not None:

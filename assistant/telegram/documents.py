@@ -1,5 +1,6 @@
 """Text documents: fetched, decoded, and handed on as quoted words; the budget of a request cuts them to fragments."""
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ from assistant.logs import get_logger
 from assistant.telegram.messages import Words, decoded, one_line
 
 if TYPE_CHECKING:
-    from telegram import Message
+    from telegram import Document, Message
 
     from assistant.settings import TelegramSettings
 
@@ -16,28 +17,39 @@ ATTEMPTS = 3
 
 async def read_document(message: "Message", words: Words, settings: "TelegramSettings") -> tuple[Words, str]:
     """The words of a message with those of its document; or the sentence that says why it was not read."""
-    from telegram.error import BadRequest, TelegramError
-
     document = message.document
     assert document is not None
     if (document.file_size or 0) > settings.document_bytes:
         return words, "file_large"
-    for attempt in range(ATTEMPTS):
-        try:
-            file = await document.get_file()
-            data = bytes(await file.download_as_bytearray())
-            break
-        except BadRequest:  # too big for the server, or gone
-            return words, "file_lost"
-        except TelegramError as exc:
-            get_logger(part="telegram").info("file_again", attempt=attempt, reason=type(exc).__name__)
-    else:
-        return words, "file_lost"
-    if len(data) > settings.document_bytes:
-        return words, "file_large"
+    try:
+        async with asyncio.timeout(settings.document_seconds):
+            data, why = await _fetched(document, settings.document_bytes)
+    except TimeoutError:
+        data, why = b"", "file_lost"
+    if why:
+        get_logger(part="telegram").info("file_not_read", why=why)
+        return words, why
     text = decoded(data)
     if text is None or not text.strip():
         return words, "no_file"
     named = f"File {one_line(document.file_name or 'without a name')}"
     where = f"{words.quoted_from}, {named}" if words.quoted_from else named
     return replace(words, quoted=f"{words.quoted}\n{text}".strip(), quoted_from=where), ""
+
+
+async def _fetched(document: "Document", most_bytes: int) -> tuple[bytes, str]:
+    """The bytes of a file, or the sentence that says why there are none."""
+    from telegram.error import BadRequest, TelegramError
+
+    for attempt in range(ATTEMPTS):
+        try:
+            file = await document.get_file()
+            if (file.file_size or 0) > most_bytes:  # told only now
+                return b"", "file_large"
+            data = bytes(await file.download_as_bytearray())
+            return (data, "") if len(data) <= most_bytes else (b"", "file_large")
+        except BadRequest:  # too big for the server, or gone
+            break
+        except TelegramError as exc:
+            get_logger(part="telegram").info("file_again", attempt=attempt, reason=type(exc).__name__)
+    return b"", "file_lost"

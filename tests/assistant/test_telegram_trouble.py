@@ -84,10 +84,9 @@ CUT = Fault(method="sendMessage", cut="after")
 
 
 @pytest.mark.parametrize(
-    "faults", [[CUT, FLOOD], [CUT, SWEEP], [CUT, FLOOD, CUT, SWEEP]], ids=["opening", "sweeping", "both"]
+    ("faults", "streaming", "flood_wait_seconds"),
+    [([CUT, FLOOD], "edits", 0.1), ([CUT, SWEEP], "off", 30), ([CUT, FLOOD, CUT, SWEEP], "edits", 0.1)],
 )
-@pytest.mark.parametrize("streaming", ["off", "edits"])
-@pytest.mark.parametrize("flood_wait_seconds", [0.1, 30])
 async def test_no_placeholder_stays_after_a_cut_connection_and_a_flood(here, faults, streaming, flood_wait_seconds):
     async with here.serving(streaming=streaming, flood_wait_seconds=flood_wait_seconds) as daemon:
         here.bot.fail(*faults)
@@ -106,6 +105,35 @@ async def test_slow_answers_and_server_errors_are_got_over(here):
         )
         await here.ask(daemon, "note #1#")
         assert len(texts(here)) == 1 and "#1#" in texts(here)[0]
+
+
+async def test_a_slow_document_holds_up_nobody_else_and_comes_before_what_was_said_after_it(here):
+    async with here.serving() as daemon:
+        here.bot.files_flow.clear()
+        here.bot.say(ANA, document=here.bot.document("notes.md", b"The fountain is violet."), caption="read it #1#")
+        here.bot.say(ANA, "and then #2#")
+        await here.until(lambda: here.bot.count("file"))
+        for number in range(3):  # also what comes later, again and again
+            (reply,) = await here.ask_meanwhile(f"note #{number}b#", BEN)
+            assert f"#{number}b#" in reply.text
+        assert texts(here) == [] and here.bot.unconfirmed
+        here.bot.files_flow.set()
+        await here.idle(daemon)
+        first, second = texts(here)
+        assert "#1#" in first and "#2#" in second
+        assert len(texts(here, BEN)) == 3 and here.bot.count("file") == 1
+
+
+async def test_a_document_that_does_not_come_or_is_larger_than_told_is_given_up(here):
+    async with here.serving(document_seconds=0.3, document_bytes=50) as daemon:
+        large = here.bot.document("notes.md", b"x" * 51)
+        (reply,) = await here.ask(daemon, None, document={**large, "file_size": None})
+        assert "too large" in reply.text and here.bot.count("file") == 0  # not even begun
+        here.bot.files_flow.clear()
+        (reply,) = await here.ask(daemon, None, document=here.bot.document("notes.md", b"Violet."))
+        assert "send it again" in reply.text
+        here.bot.files_flow.set()
+    assert here.model.calls == 0
 
 
 async def test_a_message_deleted_while_it_was_written_comes_anew(tmp_path):
