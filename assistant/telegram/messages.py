@@ -55,7 +55,7 @@ def is_addressed(message: "Message", me: "User") -> bool:
 
 
 def words_of(message: "Message", me: "User") -> Words:
-    """What was said; what is forwarded or comes from another bot is nobody's own words, and a command quotes nothing."""
+    """What was said; what is forwarded or another bot's is not the sender's words, and a command quotes nothing."""
     text = _without_us(message, me).strip()
     if message.forward_origin is not None:
         return Words(text="", quoted=text, quoted_from=f"Forwarded from {forwarded_from(message)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from assistant.errors import AssistantError, ChannelFailed
 from assistant.logs import get_logger
-from assistant.telegram.api import wait_seconds
+from assistant.telegram.api import open_bot, wait_seconds
 
 if TYPE_CHECKING:
     from telegram import Bot, Update, User
@@ -23,6 +23,19 @@ OTHER_POLLER = (
     "Another program asks Telegram for the messages of the same bot, or gets them by a webhook. Stop the other one, or "
     "make a bot of its own for each with @BotFather."
 )
+
+
+async def name_of_bot(settings: "TelegramSettings") -> tuple[str, str]:
+    """The name of the bot whose token is configured, or what is wrong; asked once."""
+    from telegram.error import InvalidToken, TelegramError
+
+    try:
+        async with open_bot(settings) as bot:
+            return (await bot.get_me()).name, ""
+    except InvalidToken:
+        return "", TOKEN_REFUSED
+    except TelegramError as exc:
+        return "", f"Telegram cannot be reached ({type(exc).__name__}). Check the network, telegram.base_url and proxy."
 
 
 class Polling:
@@ -63,9 +76,8 @@ class Polling:
                 again = {number: failure for number, failure in again.items() if failure is not None}
                 slow = [number for number, task in unconfirmed.items() if not task.done()]
                 offset = min([*slow, *again], default=after)
-                unconfirmed = {
-                    number: task for number, task in unconfirmed.items() if number >= offset and number not in again
-                }
+                done = {number for number in unconfirmed if offset and number < offset}
+                unconfirmed = {number: task for number, task in unconfirmed.items() if number not in {*done, *again}}
                 newest = {chat: task for chat, task in newest.items() if not task.done()}
                 if again:  # not taken: they come again
                     self._log.info("not_taken", reason=type(next(iter(again.values()))).__name__)

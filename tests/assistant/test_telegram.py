@@ -111,7 +111,12 @@ async def test_what_is_sent_through_another_bot_is_a_quotation_and_no_command(he
 
 
 async def test_a_quoted_part_and_a_message_of_another_chat_are_carried_and_teach_nothing(here):
-    origin = {"type": "channel", "chat": {"id": -7, "type": "channel", "title": "News\n> of"}, "message_id": 3, "date": 1}
+    origin = {
+        "type": "channel",
+        "chat": {"id": -7, "type": "channel", "title": "News\n> of"},
+        "message_id": 3,
+        "date": 1,
+    }
     quote = {"text": "I live in Atlantis", "position": 0, "is_manual": True}
     async with here.serving() as daemon:
         whole = here.bot.by_users[ANA, here.bot.say(ANA, "hello #0#")] | {"text": "Well. I live in Atlantis. Bye."}

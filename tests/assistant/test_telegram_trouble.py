@@ -8,11 +8,12 @@ import pytest
 from telegram_chats import ANA, BEN, FAMILY, World, becomes, world
 
 from assistant import logs
+from assistant.daemon import serve
 from assistant.errors import ChannelFailed
 from assistant.settings import load_settings
 from assistant.telegram.buttons import Buttons
 from assistant.testing import says
-from assistant.testing_telegram import BOT, BotServer, Fault
+from assistant.testing_telegram import BOT, TOKEN, BotServer, Fault
 
 
 @pytest.fixture
@@ -161,13 +162,23 @@ async def test_another_poller_is_put_up_with_then_explained_and_the_daemon_ends(
     assert raised.group_contains(ChannelFailed, match="Another program")
 
 
-async def test_a_refused_token_is_explained_without_it(here, tmp_path):
+@pytest.mark.parametrize("status", [401, 404])
+async def test_a_refused_token_is_explained_without_it(here, tmp_path, status):
+    here.bot.fail(Fault(method="getMe", status=status, description="Unauthorized" if status == 401 else "Not Found"))
     with pytest.raises(ExceptionGroup) as raised:
-        async with here.serving(token="999999:AAwrongwrongwrongwrongwrongwrongwrong") as daemon:
+        async with here.serving() as daemon:
             await becomes(lambda: not all(daemon.status()["parts"].values()))
             await asyncio.sleep(0.2)  # until the daemon has told why
     assert raised.group_contains(ChannelFailed, match="@BotFather")
-    assert "wrongwrong" not in str(raised.value) + written(tmp_path)
+    assert TOKEN not in str(raised.value) + written(tmp_path)
+
+
+async def test_what_is_no_token_at_all_is_told_before_anything_starts(tmp_path):
+    for token in ("abc", "123456:short", TOKEN.replace(":", ";")):
+        loaded = load_settings(None, {"OLVIDO_TELEGRAM__TOKEN": token}, tmp_path)
+        with pytest.raises(ChannelFailed, match="Copy the whole of it from @BotFather") as raised:
+            await serve(loaded)
+        assert token not in str(raised.value)
 
 
 async def test_a_server_that_is_not_there_yet_is_waited_for_and_told_in_the_status(tmp_path):
