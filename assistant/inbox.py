@@ -212,7 +212,8 @@ class Inbox:
         words = (person.owner, entry.channel, entry.chat, entry.message)
         text = entry.content or (self._private.get(words, "") if entry.private else "")
         talk.entry, talk.said, talk.speaker = entry, [], entry.speaker
-        talk.facts_a_page = getattr(self._channels[entry.channel], "facts_a_page", 0)
+        channel = self._channels[entry.channel]
+        talk.facts_a_page, talk.endless = getattr(channel, "facts_a_page", 0), getattr(channel, "endless", False)
         talk.private = (talk.private or []) if entry.private else None
         began = time.perf_counter()
         try:

@@ -41,6 +41,7 @@ class TelegramChannel:
     """People on the list talk to their own memory; a listed group has one of its own."""
 
     name = "telegram"
+    endless = True
 
     def __init__(self, settings: "Settings", packs: "Mapping[str, LanguagePack]") -> None:
         self._settings = settings.telegram
@@ -167,7 +168,7 @@ class TelegramChannel:
         if edited:
             when = int(message.edit_date.timestamp()) if message.edit_date else 0
             version = f"{when}.{zlib.crc32(base.content.encode('utf-8', 'replace')):x}"  # twice in a second is twice
-            if not sentence:
+            if base.content and (words.text or not sentence):  # a caption, too; a place that moves is no edit
                 await self._take(replace(base, message=f"{key}~{version}", corrects=key))
         elif sentence:
             about = replace(base, message=key if not words.text else f"m{key}", text="", quoted="", answer=sentence)

@@ -1,11 +1,15 @@
 """Telegram through the real python-telegram-bot against a strict Bot API server: who may talk, what comes back."""
 
+import re
+
 import pytest
 from telegram_chats import ANA, BEN, EVE, FAMILY, World, world
 
+from assistant.commands import HANDLERS
 from assistant.settings import load_settings
 from assistant.testing import ChatReply, says
 from memory import Memory
+from memory.language import load_packs
 
 
 @pytest.fixture
@@ -152,6 +156,40 @@ async def test_an_edited_message_corrects_what_was_learnt_from_it(here):
         assert "The weather is fine." in window and "I live in Lyon" not in window
 
 
+async def test_an_edited_command_is_not_run_again_and_that_is_said(here):
+    async with here.serving() as daemon:
+        number = here.bot.say(ANA, "/remember my bike is green")
+        await here.idle(daemon)
+        here.bot.edit(ANA, number, "/remember my bike is blue")
+        await here.shows("Your edit changed nothing")
+        here.bot.edit(ANA, here.bot.say(ANA, "/facts"), "I live in Lima")
+        await here.idle(daemon)
+        assert sum("Your edit changed nothing" in shown.text for shown in here.bot.chat(ANA)) == 2
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "green" in listed.text and "blue" not in listed.text and "Lima" not in listed.text
+        said = here.bot.say(ANA, "I live in Lyon. #1#")
+        await here.idle(daemon)
+        here.bot.edit(ANA, said, "/remember I live in Lima")  # what it had taught is taken back all the same
+        await here.idle(daemon)
+        assert sum("Your edit changed nothing" in shown.text for shown in here.bot.chat(ANA)) == 3
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "Lyon" not in listed.text and "Lima" not in listed.text
+
+
+async def test_an_edited_caption_corrects_and_a_place_that_moves_says_nothing(here):
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
+    async with here.serving() as daemon:
+        number = here.bot.say(ANA, photo=photo, caption="I live in Lyon. #1#")
+        moving = here.bot.say(ANA, location={"latitude": 1.0, "longitude": 1.0, "live_period": 60})
+        await here.idle(daemon)
+        before = len(here.bot.chat(ANA))
+        here.bot.update({"edited_message": {**here.bot.by_users[ANA, moving], "edit_date": 5}})
+        here.bot.update({"edited_message": {**here.bot.by_users[ANA, number], "edit_date": 5, "caption": "Lima"}})
+        await here.shows("Taken back")
+        await here.idle(daemon)
+        assert len(here.bot.chat(ANA)) == before + 1
+
+
 FILE = {"file_id": "x", "file_unique_id": "x"}
 UNREADABLE = [
     ({"photo": [{**FILE, "width": 1, "height": 1}]}, "pictures"),
@@ -210,6 +248,23 @@ async def test_the_commands_are_registered_in_every_language_and_start_says_who_
         assert here.bot.menus["es"][1]["description"] == "mostrar estos comandos"
         (reply,) = await here.ask(daemon, "/start")
         assert "Olvido" in reply.text and "/facts" in reply.text
+    assert here.model.calls == 0
+
+
+async def test_every_command_is_in_the_help_and_in_the_menu_of_every_language_but_quit_which_has_nothing_to_do(here):
+    wanted = set(HANDLERS) - {"quit"}
+    async with here.serving() as daemon:
+        await here.until(lambda: len(here.bot.menus) >= 5)
+        for code, menu in here.bot.menus.items():
+            assert {command["command"] for command in menu} == wanted, code
+            pack = load_packs()[code or "en"]
+            assert all(command["description"] == pack.commands[command["command"]] for command in menu)
+            assert {name for name in HANDLERS if pack.commands.get(name)} == set(HANDLERS), code
+        (reply,) = await here.ask(daemon, "/help")
+        assert {re.search(r"/(\w+)", line)[1] for line in reply.text.splitlines()} == wanted
+        for text in ("/quit", "/exit", "/bye"):
+            (reply,) = await here.ask(daemon, text)
+            assert "nothing to quit" in reply.text
     assert here.model.calls == 0
 
 
