@@ -268,6 +268,26 @@ async def test_every_command_is_in_the_help_and_in_the_menu_of_every_language_bu
     assert here.model.calls == 0
 
 
+async def test_our_words_are_in_the_language_of_the_chat_whatever_one_word_of_it_looks_like(here):
+    here.bot.user(BEN, "Ben", "es")
+    here.model.enqueue(*[says("ok #x#")] * 8)
+    document = here.bot.document("lettera.txt", "Cara Anna, oggi sono andato al mare con gli amici. Ciao!".encode())
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
+    async with here.serving() as daemon:
+        for text, more in (("Ben", {}), (None, {"document": document, "caption": "summarise"}), ("Call Ben", {})):
+            await here.ask(daemon, text, **more)
+            (listed,) = await here.ask(daemon, "/facts")
+            assert "nothing about you" in listed.text, text
+        (told,) = await here.ask(daemon, None, BEN, photo=photo)  # nothing was said yet: as his Telegram
+        assert "No puedo ver" in told.text
+        await here.ask(daemon, "Ben", BEN)
+        (listed,) = await here.ask(daemon, "/facts", BEN)
+        assert "nothing about you" not in listed.text and "sé nada" in listed.text
+        await here.ask(daemon, "I would like to talk about the garden now", BEN)
+        (listed,) = await here.ask(daemon, "/facts", BEN)
+        assert "nothing about you" in listed.text
+
+
 # -- who may talk
 
 
