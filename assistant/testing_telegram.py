@@ -74,6 +74,7 @@ class BotServer:
         self.users: dict[int, Json] = {}
         self.chats: dict[int, Json] = {}
         self.blocked: set[int] = set()
+        self.moved: dict[int, int] = {}  # groups that became supergroups
         self.messages: dict[tuple[int, int], Shown] = {}
         self.by_users: dict[tuple[int, int], Json] = {}
         self.shown_drafts: list[tuple[int, int, str]] = []
@@ -122,6 +123,18 @@ class BotServer:
         """A group the bot is in."""
         self.chats[number] = {"id": number, "type": "supergroup", "title": title, "is_forum": forum}
         return self.chats[number]
+
+    def migrate(self, old: int, new: int, user: int) -> None:
+        """A group becomes a supergroup: another chat, with ids of its own, which both are told of."""
+        group = self.chats[old]
+        self.chats[new] = {**group, "id": new, "type": "supergroup"}
+        messages = [
+            {**self._message(user, old), "migrate_to_chat_id": new},
+            {**self._message(user, new), "migrate_from_chat_id": old},
+        ]
+        self.moved[old] = new
+        for message in messages:
+            self.update({"message": message})
 
     def say(self, user: int, text: str | None = None, *, chat: int | None = None, **more: Any) -> int:
         """A user sends a message; its id."""
@@ -227,7 +240,7 @@ class BotServer:
         except Refusal as refusal:
             if not refusal.expected:
                 self.rejected.append((method, refusal.description))
-            return refusal.status, _error(refusal.status, refusal.description), ""
+            return refusal.status, _error(refusal.status, refusal.description) | refusal.more, ""
         finally:
             with self._changed:
                 self._changed.notify_all()
@@ -363,6 +376,9 @@ class BotServer:
         return message | topic
 
     def _reachable(self, chat: int) -> Json:
+        if chat in self.moved:
+            more = {"parameters": {"migrate_to_chat_id": self.moved[chat]}}
+            raise Refusal(400, "Bad Request: group chat was upgraded to a supergroup chat", expected=True, more=more)
         if chat not in self.chats:
             raise Refusal(400, "Bad Request: chat not found")
         if chat in self.blocked:

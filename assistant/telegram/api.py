@@ -33,6 +33,14 @@ class NeverDelivered(Exception):
     """The chat is gone, or has blocked the bot."""
 
 
+class GroupMoved(Exception):
+    """The group is a supergroup now, with another id."""
+
+    def __init__(self, to: int) -> None:
+        super().__init__()
+        self.to = to
+
+
 class PlaceGone(Exception):
     """The message that was to be changed is not there any more."""
 
@@ -258,7 +266,9 @@ class Api:
                 if "chat not found" in exc.message.lower():
                     raise NeverDelivered from None
                 raise
-            except (Forbidden, ChatMigrated) as exc:
+            except ChatMigrated as exc:
+                raise GroupMoved(exc.new_chat_id) from None
+            except Forbidden as exc:
                 self._log.warning("never_delivered", chat=target.chat, reason=type(exc).__name__)
                 raise NeverDelivered from None
             except InvalidToken:

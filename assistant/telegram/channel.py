@@ -17,9 +17,10 @@ from assistant.errors import AssistantError, NotDelivered
 from assistant.logs import get_logger
 from assistant.said import Said
 from assistant.telegram import messages
-from assistant.telegram.api import Api, NeverDelivered, open_bot
+from assistant.telegram.api import Api, GroupMoved, NeverDelivered, open_bot
 from assistant.telegram.documents import read_document
 from assistant.telegram.menu import DEFAULT, set_menu
+from assistant.telegram.moved import Moved
 from assistant.telegram.polling import Polling
 from assistant.telegram.replies import Replies
 from assistant.telegram.strangers import Strangers
@@ -47,6 +48,8 @@ class TelegramChannel:
         self._settings = settings.telegram
         self._serve = settings.serve
         self._packs = packs
+        self._moved = Moved(Path(settings.data_dir) / "telegram" / "moved")
+        self._people = self._moved.people(self._settings.people)
         self._strangers = Strangers(Path(settings.data_dir) / "telegram" / "strangers")
         self._log = get_logger(part="telegram")
         self._ready = asyncio.Event()
@@ -65,7 +68,7 @@ class TelegramChannel:
         self._mailbox = mailbox
         async with open_bot(self._settings) as bot:
             self._api = Api(bot, self._settings, delivery_seconds=self._serve.delivery_seconds)
-            self._replies = Replies(self._api, mailbox, self._pause)
+            self._replies = Replies(self._api, mailbox, self._pause, self._target)
             self._typing = Typing(self._api, self._settings.typing_seconds)
             polling = Polling(bot, self._settings, self._tell_problem)
             try:
@@ -96,11 +99,26 @@ class TelegramChannel:
         except NotDelivered:
             self._try_later(message)
             raise
+        except GroupMoved as exc:
+            await asyncio.to_thread(self._move, self._target(message).chat, exc.to)
+            self._try_later(message)
+            raise NotDelivered("The group moved.") from None
         except TelegramError as exc:  # it will not take it the next time either
             self._log.error("refused", chat=message.chat, reason=type(exc).__name__, why=str(exc))
 
-    def _try_later(self, message: Received) -> None:
+    def _target(self, message: Received) -> Target:
+        """Where a reply goes now."""
         target = target_of(message)
+        return replace(target, chat=self._moved.now(target.chat))
+
+    def _move(self, old: int, new: int) -> None:
+        """A group on the list became a supergroup: its memory is there from now on."""
+        if old in self._people and self._moved.note(old, new):
+            self._people = self._moved.people(self._settings.people)
+            self._log.warning("group_moved", old=old, new=new, todo="put the new id into telegram.people")
+
+    def _try_later(self, message: Received) -> None:
+        target = self._target(message)
         wait = max(self._settings.retry_seconds, self._api.flooded(target.chat))
         loop = asyncio.get_running_loop()
         loop.call_later(wait, self._mailbox.wake, target.owner, self.name, message.chat)
@@ -143,6 +161,10 @@ class TelegramChannel:
 
     async def _message(self, message: "Message", *, edited: bool = False) -> None:
         user, chat = message.from_user, message.chat
+        if message.migrate_to_chat_id:  # told by Telegram itself, in the old group and in the new one
+            await asyncio.to_thread(self._move, chat.id, message.migrate_to_chat_id)
+        elif message.migrate_from_chat_id:
+            await asyncio.to_thread(self._move, message.migrate_from_chat_id, chat.id)
         if user is None or user.is_bot or chat.type == "channel":
             return
         if chat.type != "private" and not messages.is_addressed(message, self._me):
@@ -186,7 +208,7 @@ class TelegramChannel:
 
     async def _owner(self, chat: "Chat", user: "User", message: "Message") -> str | None:
         """Whose memory it is for; whoever is not on the list is told once, and nothing else happens."""
-        people = self._settings.people
+        people = self._people
         known = people.get(user.id) is not None
         if chat.type == "private":
             if known:
@@ -215,7 +237,7 @@ class TelegramChannel:
         from telegram import Message
 
         user, message = query.from_user, query.message
-        people = self._settings.people
+        people = self._people
         answer = self._api.bot.answer_callback_query
         chat = message.chat if message else None
         number = user.id if chat is None or chat.type == "private" else chat.id
@@ -241,7 +263,7 @@ class TelegramChannel:
 
     async def _reaction(self, given: "MessageReactionUpdated") -> None:
         """👍 and 👎 tell how what was talked about came out."""
-        user, people = given.user, self._settings.people
+        user, people = given.user, self._people
         number = given.chat.id
         if user is None or user.id not in people or number not in people or (number > 0 and number != user.id):
             return

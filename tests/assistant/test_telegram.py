@@ -271,7 +271,7 @@ async def test_every_command_is_in_the_help_and_in_the_menu_of_every_language_bu
 async def test_our_words_are_in_the_language_of_the_chat_whatever_one_word_of_it_looks_like(here):
     here.bot.user(BEN, "Ben", "es")
     here.model.enqueue(*[says("ok #x#")] * 8)
-    document = here.bot.document("lettera.txt", "Cara Anna, oggi sono andato al mare con gli amici. Ciao!".encode())
+    document = here.bot.document("lettera.txt", b"Cara Anna, oggi sono andato al mare con gli amici. Ciao!")
     photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
     async with here.serving() as daemon:
         for text, more in (("Ben", {}), (None, {"document": document, "caption": "summarise"}), ("Call Ben", {})):
@@ -345,6 +345,29 @@ async def test_a_group_that_is_not_listed_is_told_its_id_once_and_strangers_in_g
         assert str(EVE) in told.text
         assert await here.ask(daemon, "@olvido_bot hi", EVE, chat=FAMILY) == []
     assert here.model.calls == 0
+
+
+async def test_a_group_that_becomes_a_supergroup_keeps_its_memory_and_gets_what_it_waits_for(here):
+    old, new, people = -5, -1005, {ANA: "ana", -5: "club"}
+    here.bot.chats[old] = {"id": old, "type": "group", "title": "Club"}
+    here.bot.chats[-6] = {"id": -6, "type": "group", "title": "Other"}
+    async with here.serving(people=people) as daemon:
+        await here.ask(daemon, "@olvido_bot remember that the party is in Turin. #1#", chat=old)
+        here.model.enqueue(says("one two three", pause_seconds=0.2))
+        here.bot.say(ANA, "@olvido_bot tell me more #2#", chat=old)
+        await here.until(lambda: here.model.calls >= 2)
+        here.bot.migrate(old, new, ANA)  # while it is answered
+        await here.shows("one two three", new)
+        here.bot.migrate(-6, -1006, ANA)  # not on the list: nobody's memory moves
+        await here.idle(daemon)
+        (told,) = await here.ask(daemon, "@olvido_bot hello", chat=-1006)
+        assert "-1006" in told.text
+        (listed,) = await here.ask(daemon, "/facts@olvido_bot", chat=new)
+        assert "Turin" in listed.text
+    async with here.serving(people=people) as daemon:  # also after a restart, whatever the list says
+        (listed,) = await here.ask(daemon, "/facts@olvido_bot", chat=new)
+        assert "Turin" in listed.text
+    assert sorted(file.stem for file in (here.folder / "people").glob("*.db")) == ["club"]
 
 
 async def test_nobody_sees_anothers_facts_in_prompts_buttons_or_commands(here):
