@@ -156,6 +156,24 @@ async def test_an_edited_message_corrects_what_was_learnt_from_it(here):
         assert "The weather is fine." in window and "I live in Lyon" not in window
 
 
+async def test_an_edited_message_that_is_compressed_already_is_corrected_too(here):
+    async with here.serving() as daemon:
+        number = here.bot.say(ANA, "My sister Zora visited the museum in Lyon. I live in Rome.")
+        await here.idle(daemon)
+        await here.ask(daemon, "/new")
+    async with Memory.open(here.folder / "people" / "ana.db") as memory:
+        await memory.run_pending()
+        assert any("museum" in hit.text for hit in await memory.recall("museum"))
+    async with here.serving() as daemon:
+        here.bot.edit(ANA, number, "My sister Zora visited the castle in Oslo. I live in Lima.")
+        await here.shows("Saved")
+        await here.idle(daemon)
+        (found,) = await here.ask(daemon, "/recall what did Zora visit, the museum or the castle, in Lyon or Oslo?")
+        assert "castle" in found.text and "museum" not in found.text and "Lyon" not in found.text
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "Lima" in listed.text and "Rome" not in listed.text
+
+
 async def test_an_edited_command_is_not_run_again_and_that_is_said(here):
     async with here.serving() as daemon:
         number = here.bot.say(ANA, "/remember my bike is green")
