@@ -78,6 +78,8 @@ class Inbox:
         if self.stopping:
             raise AssistantError("Olvido is being stopped. Send it again when it runs.")
         async with self._people.using(message.owner) as person:
+            if message.known_only and not await person.memory.journal.find(channel, message.chat, message.corrects):
+                return False
             language = await self._language(person, channel, message)
             refusal = await self._refusal(person, channel, message, language)
             words = (message.owner, channel, message.chat, message.message)

@@ -100,7 +100,9 @@ class TelegramChannel:
             self._try_later(message)
             raise
         except GroupMoved as exc:
-            await asyncio.to_thread(self._move, self._target(message).chat, exc.to)
+            if not await asyncio.to_thread(self._move, self._target(message).chat, exc.to):
+                self._log.warning("given_up", chat=message.chat)
+                return
             self._try_later(message)
             raise NotDelivered("The group moved.") from None
         except TelegramError as exc:  # it will not take it the next time either
@@ -111,11 +113,14 @@ class TelegramChannel:
         target = target_of(message)
         return replace(target, chat=self._moved.now(target.chat))
 
-    def _move(self, old: int, new: int) -> None:
-        """A group on the list became a supergroup: its memory is there from now on."""
-        if old in self._people and self._moved.note(old, new):
+    def _move(self, old: int, new: int) -> bool:
+        """A group on the list became a supergroup: its memory is there from now on. Whether it was on the list."""
+        if old not in self._people and new not in self._people:
+            return False
+        if self._moved.note(old, new):
             self._people = self._moved.people(self._settings.people)
             self._log.warning("group_moved", old=old, new=new, todo="put the new id into telegram.people")
+        return True
 
     def _try_later(self, message: Received) -> None:
         target = self._target(message)
@@ -151,6 +156,7 @@ class TelegramChannel:
 
     async def _heard(self, update: "Update") -> None:
         if update.message is not None:
+            await self._read_move(update.message)
             await self._message(update.message)
         elif update.edited_message is not None:
             await self._message(update.edited_message, edited=True)
@@ -159,22 +165,27 @@ class TelegramChannel:
         elif update.message_reaction is not None:
             await self._reaction(update.message_reaction)
 
+    async def _read_move(self, message: "Message") -> None:
+        """Told by Telegram itself, in the old group and in the new one."""
+        if message.migrate_to_chat_id:
+            await asyncio.to_thread(self._move, message.chat.id, message.migrate_to_chat_id)
+        elif message.migrate_from_chat_id:
+            await asyncio.to_thread(self._move, message.migrate_from_chat_id, message.chat.id)
+
     async def _message(self, message: "Message", *, edited: bool = False) -> None:
         user, chat = message.from_user, message.chat
-        if message.migrate_to_chat_id:  # told by Telegram itself, in the old group and in the new one
-            await asyncio.to_thread(self._move, chat.id, message.migrate_to_chat_id)
-        elif message.migrate_from_chat_id:
-            await asyncio.to_thread(self._move, message.migrate_from_chat_id, chat.id)
         if user is None or user.is_bot or chat.type == "channel":
             return
-        if chat.type != "private" and not messages.is_addressed(message, self._me):
-            return
-        owner = await self._owner(chat, user, message)
+        named = chat.type == "private" or messages.is_addressed(message, self._me)
+        if named:
+            owner = await self._owner(chat, user, message)
+        else:  # it may have named us before it was edited
+            owner = self._people.get(chat.id) if edited and user.id in self._people else None
         if owner is None:
             return
         sentence = messages.unreadable(message)
         words = messages.words_of(message, self._me)
-        if message.document is not None and not sentence:
+        if message.document is not None and not sentence and named:
             words, sentence = await read_document(message, words, self._settings)
         key = messages.message_key(message, user.id)
         base = Inbound(
@@ -191,7 +202,7 @@ class TelegramChannel:
             when = int(message.edit_date.timestamp()) if message.edit_date else 0
             version = f"{when}.{zlib.crc32(base.content.encode('utf-8', 'replace')):x}"  # twice in a second is twice
             if base.content and (words.text or not sentence):  # a caption, too; a place that moves is no edit
-                await self._take(replace(base, message=f"{key}~{version}", corrects=key))
+                await self._take(replace(base, message=f"{key}~{version}", corrects=key, known_only=not named))
         elif sentence:
             about = replace(base, message=key if not words.text else f"m{key}", text="", quoted="", answer=sentence)
             await self._take(about)

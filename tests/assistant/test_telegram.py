@@ -194,6 +194,21 @@ async def test_an_edited_command_is_not_run_again_and_that_is_said(here):
         assert "Lyon" not in listed.text and "Lima" not in listed.text
 
 
+async def test_a_message_of_a_group_is_corrected_also_when_it_names_us_no_more_and_others_are_passed_over(here):
+    async with here.serving() as daemon:
+        number = here.bot.say(
+            ANA, "@olvido_bot the party is in Turin, remember that we meet in Turin. #1#", chat=FAMILY
+        )
+        other = here.bot.say(ANA, "hello everybody", chat=FAMILY)
+        await here.idle(daemon)
+        before = len(here.bot.chat(FAMILY))
+        here.bot.edit(ANA, other, "hello all", chat=FAMILY)
+        here.bot.edit(ANA, number, "never mind", chat=FAMILY)
+        await here.shows("Taken back", FAMILY)
+        await here.idle(daemon)
+        assert len(here.bot.chat(FAMILY)) == before + 1
+
+
 async def test_an_edited_caption_corrects_and_a_place_that_moves_says_nothing(here):
     photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
     async with here.serving() as daemon:
