@@ -19,6 +19,7 @@ from assistant.testing_telegram_checks import Refusal, check, checked_entities, 
 TOKEN = "123456:AAtesttokentesttokentesttokentest12"
 BOT = {"id": 123456, "is_bot": True, "first_name": "Olvido", "username": "olvido_bot"}
 LONGEST_POLL_SECONDS = 20.0
+LONGEST_FILE_SECONDS = 300.0
 Json = dict[str, Any]
 
 
@@ -449,7 +450,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(self.path)
         data = bot.files.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
         bot.note("file")
-        bot.files_flow.wait(LONGEST_POLL_SECONDS)
+        bot.files_flow.wait(LONGEST_FILE_SECONDS)
         self._send(404 if data is None else 200, data if data is not None else b"no", "application/octet-stream")
 
     def do_POST(self) -> None:

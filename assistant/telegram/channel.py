@@ -18,7 +18,7 @@ from assistant.logs import get_logger
 from assistant.said import Said
 from assistant.telegram import messages
 from assistant.telegram.api import Api, GroupMoved, NeverDelivered, open_bot
-from assistant.telegram.documents import read_document
+from assistant.telegram.documents import Documents
 from assistant.telegram.menu import DEFAULT, set_menu
 from assistant.telegram.moved import Moved
 from assistant.telegram.polling import Polling
@@ -48,6 +48,7 @@ class TelegramChannel:
         self._settings = settings.telegram
         self._serve = settings.serve
         self._packs = packs
+        self._documents = Documents(self._settings)
         self._moved = Moved(Path(settings.data_dir) / "telegram" / "moved")
         self._people = self._moved.people(self._settings.people)
         self._strangers = Strangers(Path(settings.data_dir) / "telegram" / "strangers")
@@ -186,7 +187,7 @@ class TelegramChannel:
         sentence = messages.unreadable(message)
         words = messages.words_of(message, self._me)
         if message.document is not None and not sentence and named:
-            words, sentence = await read_document(message, words, self._settings)
+            words, sentence = await self._documents.read(message, words)
         key = messages.message_key(message, user.id)
         base = Inbound(
             owner=owner,

@@ -109,7 +109,7 @@ async def test_slow_answers_and_server_errors_are_got_over(here):
 
 
 async def test_a_slow_document_holds_up_nobody_else_and_comes_before_what_was_said_after_it(here):
-    async with here.serving() as daemon:
+    async with here.serving(timeout_seconds=300, document_seconds=300) as daemon:
         here.bot.files_flow.clear()
         here.bot.say(ANA, document=here.bot.document("notes.md", b"The fountain is violet."), caption="read it #1#")
         here.bot.say(ANA, "and then #2#")
@@ -133,6 +133,11 @@ async def test_a_document_that_does_not_come_or_is_larger_than_told_is_given_up(
         here.bot.files_flow.clear()
         (reply,) = await here.ask(daemon, None, document=here.bot.document("notes.md", b"Violet."))
         assert "send it again" in reply.text
+        asked = here.bot.count("getFile")
+        for _ in range(3):  # nobody waits for those that come with it
+            here.bot.say(ANA, document=here.bot.document("more.md", b"Violet."))
+        await here.idle(daemon)
+        assert sum("send it again" in text for text in texts(here)) == 4 and here.bot.count("getFile") <= asked + 1
         here.bot.files_flow.set()
     assert here.model.calls == 0
 
