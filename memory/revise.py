@@ -28,7 +28,7 @@ from memory.stores import facts as fact_rows
 from memory.stores import turns as rows
 from memory.stores.index import Entry, Index, Prepared, stems
 from memory.tokens import both_ends
-from memory.values import Corrected, Episode, Fact, Note, Statement, Turn
+from memory.values import Corrected, Episode, Fact, Note, Statement, Summary, Turn
 
 if TYPE_CHECKING:
     from memory.facts import Facts
@@ -87,24 +87,24 @@ class Revision:
         gone = [fact for fact in before if not any(says_the_same(draft, fact, self._packs) for draft in drafts)]
         withdrawn = [fact for fact in gone if await self._withdraw(fact)]
         undone = [fact for fact in await fact_rows.all_of_turn(self._database, turn_id) if fact.status == "undone"]
+        undone = [fact for fact in undone if not any(says_the_same(draft, fact, self._packs) for draft in drafts)]
         kept = [fact for fact in before if fact not in gone]
         new = [draft for draft in drafts if not any(says_the_same(draft, fact, self._packs) for fact in kept)]
         ready = await self._facts.learner.prepare(new)
         anew = None if turn.content else await self._anew(turn, content, spoken)
         async with self._database.transaction() as tx:
-            if anew is None:  # not compressed yet
-                await rows.rewrite(tx, turn_id, content, self._count(content))
-            else:
-                await self._state_anew(tx, anew)
-            lines = await context_rows.statements_of_turns(tx, [turn_id])
-            named = [line for line in lines if _names(line.text, undone)]
-            await self._drop(tx, named)
-            summaries = await context_rows.summaries_of_turn(tx, turn_id)
-            wrong = [summary for summary in summaries if _names(summary.rendered, undone)]
-            await self._index.remove(tx, "summary", [summary.id for summary in wrong])
-            await context_rows.delete_summaries(tx, wrong)
-            learned = await self._facts.learner.write(tx, ready, turn_id, "learned", kept)
-        return Corrected(learned=learned.facts, withdrawn=tuple(withdrawn))
+            now = await rows.with_id(tx, turn_id)
+            compressed_meanwhile = anew is None and now is not None and not now.content
+            if not compressed_meanwhile:
+                if anew is None:
+                    await rows.rewrite(tx, turn_id, content, self._count(content))
+                else:
+                    await self._state_anew(tx, anew)
+                await self._drop_naming(tx, turn_id, undone)
+                learned = await self._facts.learner.write(tx, ready, turn_id, "learned", kept)
+                return Corrected(learned=learned.facts, withdrawn=tuple(withdrawn))
+        again = await self.correct(turn_id, content)
+        return replace(again, withdrawn=(*withdrawn, *again.withdrawn))
 
     async def _anew(self, turn: Turn, content: str, spoken: str) -> Anew:
         """What the new words of a compressed message state, against what is kept of the old ones."""
@@ -147,9 +147,7 @@ class Revision:
         entries = [await stored(tx, statement) for statement in anew.statements]
         await self._index.add(tx, entries, anew.prepared)
         summaries = await context_rows.summaries_of_turn(tx, turn.id)
-        summaries = [summary for summary in summaries if _has(summary.rendered, anew.gone, pack)]
-        await self._index.remove(tx, "summary", [summary.id for summary in summaries])
-        await context_rows.delete_summaries(tx, summaries)
+        await self._drop_summaries(tx, [one for one in summaries if _has(one.rendered, anew.gone, pack)])
         await self._episodes.rewrite(tx, anew.episodes, anew.ready)
         safe = without_secrets(turn).content
         for session_id, first, spoken in await episode_rows.traces(tx):
@@ -189,6 +187,17 @@ class Revision:
             entities=entities,
             trouble=trouble,
         )
+
+    async def _drop_naming(self, tx: Transaction, turn_id: int, facts: Sequence[Fact]) -> None:
+        """Statements and summaries that name a fact which was taken back."""
+        lines = await context_rows.statements_of_turns(tx, [turn_id])
+        await self._drop(tx, [line for line in lines if _names(line.text, facts)])
+        summaries = await context_rows.summaries_of_turn(tx, turn_id)
+        await self._drop_summaries(tx, [summary for summary in summaries if _names(summary.rendered, facts)])
+
+    async def _drop_summaries(self, tx: Transaction, summaries: Sequence[Summary]) -> None:
+        await self._index.remove(tx, "summary", [summary.id for summary in summaries])
+        await context_rows.delete_summaries(tx, summaries)
 
     async def _drop(self, tx: Transaction, lines: Sequence[Statement]) -> None:
         for line in lines:

@@ -82,6 +82,15 @@ async def test_the_statements_of_a_compressed_message_are_made_anew_from_its_new
         assert [row["text"] for row in kept if "olive" in row["text"]] and len(kept) == 1
 
 
+async def test_words_that_come_back_with_a_second_edit_are_stated_again(open_memory):
+    async with open_memory() as memory:
+        (turn,) = await _compressed(memory, "I live in Lyon, beside the old museum.")
+        for city in ("Oslo", "Lyon"):
+            await memory.correct_turn(turn.id, f"I live in {city}, beside the old museum.")
+            lines = await memory.database.fetch_all("SELECT text FROM statements")
+            assert len(lines) == 1 and city in lines[0]["text"] and city in str(await _facts(memory))
+
+
 async def test_what_the_reply_repeated_and_the_episode_tells_of_the_old_words_goes_too(open_memory):
     async with open_memory() as memory:
         turn = await _said(memory, "The meeting with Ruth about the bakery is in Lyon on Friday.")
