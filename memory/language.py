@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import LanguagePackError
-from memory.patterns import Patterns
+from memory.patterns import Patterns, parsed
 
 WORD_LISTS = (
     "function_words",  # the words that carry no subject; also what tells the language of a short message
@@ -473,7 +473,7 @@ def _read_packs(folder: Any) -> Mapping[str, LanguagePack]:
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".toml"):
             try:
-                source = tomllib.loads(file.read_text("utf-8"))
+                source = parsed(file) if isinstance(file, Path) else tomllib.loads(file.read_text("utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
                 raise LanguagePackError(f"The language pack {file.name} is not valid TOML: {exc}.") from exc
             pack = LanguagePack(source, file.name, file if isinstance(file, Path) else None)
