@@ -142,7 +142,7 @@ def connect(path: Path, mode: Mode, limits: Limits) -> "Connection":
 
 @cache
 def _vector_extension() -> str:
-    """The file of sqlite-vec; the package itself is not imported, it would load numpy for a command that lists facts."""
+    """The file of sqlite-vec; the package is not imported, it would load numpy also to list a few facts."""
     spec = find_spec("sqlite_vec")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("sqlite_vec")
