@@ -19,7 +19,8 @@ from assistant.control import ask_status
 from assistant.line_client import LineClient
 from assistant.settings import load_settings
 from assistant.sockets import socket_file
-from assistant.testing import ChatReply, EchoServer, fails, says, serving, settings_for, start_olvido
+from assistant.testing import ChatReply, EchoServer, fails, says, serving, settings_for, start_new_olvido, start_olvido
+from assistant.testing_forks import Forked
 from bench.daemon_kill import FAULTS, killed
 from memory import Memory
 from memory.testing import FakeClock
@@ -36,7 +37,7 @@ def start(tmp_path, server):
     """Starts the daemon in a process of its own, which does not outlive the test."""
     running = []
 
-    def started(**more: object) -> subprocess.Popen[str]:
+    def started(**more: object) -> Forked:
         running.append(start_olvido("--data-dir", tmp_path, "serve", environment=settings_for(server, **more)))
         return running[-1]
 
@@ -67,7 +68,7 @@ def slow(text: str, seconds: float) -> ChatReply:
     return says(text, hang_seconds=seconds)
 
 
-async def _ended(process: subprocess.Popen[str]) -> int:
+async def _ended(process: Forked) -> int:
     _, errors = await asyncio.to_thread(process.communicate, timeout=60)
     assert "Traceback" not in errors, errors
     return process.returncode
@@ -302,10 +303,11 @@ def _footprint(daemon) -> dict[str, int]:
 # -- secrets
 
 
-async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, start, tmp_path):
+async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, tmp_path):
     key = "kq9-verysecretkey-1234567890"
     server.enqueue(fails(401, f"bad key {key}"))
-    process = start(model__api_key=key, logs__level="debug")
+    environment = settings_for(server, model__api_key=key, logs__level="debug")
+    process = start_new_olvido("--data-dir", tmp_path, "serve", environment=environment)
     async with client(tmp_path).connected() as me:
         answer = await me.ask("1", "hello")
         assert answer.said[-1][0] == "error"
