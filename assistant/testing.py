@@ -27,6 +27,9 @@ from assistant.testing_forks import Forked, fork_olvido
 
 if TYPE_CHECKING:
     from assistant.daemon import Daemon
+    from assistant.line_client import LineClient
+    from assistant.said import Said
+    from assistant.talk import Talk
     from memory.ports import Clock
 
 
@@ -212,6 +215,31 @@ async def serving(
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def client(folder: Path, chat: str = "me", **more: Any) -> "LineClient":
+    """Somebody at the other end of a daemon's socket."""
+    from assistant.line_client import LineClient
+    from assistant.sockets import socket_file
+
+    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
+
+
+def stored(folder: Path) -> bytes:
+    """All bytes of all files in a folder."""
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+async def say(talk: "Talk", text: str) -> "list[Said]":
+    """One turn of a talk: everything that is said back."""
+    from assistant.turn import take_turn
+
+    return [said async for said in take_turn(talk, text)]
+
+
+def words(answer: "Sequence[Said]", kind: str = "piece") -> str:
+    """What was said back of one kind; the reply itself by default."""
+    return "".join(said.text for said in answer if said.kind == kind)
 
 
 def start_olvido(*arguments: object, environment: Mapping[str, str]) -> Forked:

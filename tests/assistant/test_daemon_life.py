@@ -16,10 +16,19 @@ import pytest
 
 from assistant import logs
 from assistant.control import ask_status
-from assistant.line_client import LineClient
 from assistant.settings import load_settings
-from assistant.sockets import socket_file
-from assistant.testing import ChatReply, EchoServer, fails, says, serving, settings_for, start_new_olvido, start_olvido
+from assistant.testing import (
+    ChatReply,
+    EchoServer,
+    client,
+    fails,
+    says,
+    serving,
+    settings_for,
+    start_new_olvido,
+    start_olvido,
+    stored,
+)
 from assistant.testing_forks import Forked
 from bench.daemon_kill import FAULTS, killed
 from memory import Memory
@@ -45,10 +54,6 @@ def start(tmp_path, server):
     for process in running:
         process.kill()
         process.communicate()
-
-
-def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
-    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
 
 
 # -- kill -9
@@ -315,6 +320,6 @@ async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, tmp_p
         shown = b"".join(title.read_bytes() for title in titles if title.exists())
         process.send_signal(signal.SIGTERM)
         _, errors = await asyncio.to_thread(process.communicate)
-    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    written = stored(tmp_path)
     assert key.encode() not in shown + errors.encode() + written + json.dumps(answer.said).encode()
     assert (tmp_path / "logs").stat().st_mode & 0o077 == 0
