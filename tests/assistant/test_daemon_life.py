@@ -59,6 +59,7 @@ def start(tmp_path, server):
 # -- kill -9
 
 
+@pytest.mark.long
 def test_killed_five_times_under_five_chats_every_message_is_answered_once_and_in_order(tmp_path):
     figures = killed(tmp_path, rounds=5, seed=7)
     assert figures["messages"] >= 5
@@ -263,6 +264,7 @@ async def test_a_week_of_idleness_calls_no_model_and_leaves_nothing_behind(serve
         assert episode.turns == 2
 
 
+@pytest.mark.long
 async def test_a_week_of_ordinary_use_stays_flat_and_bounded(server, tmp_path):
     clock = FakeClock()
     environment = settings_for(server, serve__messages_per_minute=10_000, model__summaries="extracted", backups__keep=3)

@@ -108,6 +108,7 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
 
 
 @real
+@pytest.mark.long
 def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
     environ = {**quiet_environment(), **FEW_WORDS}
     with Terminal(["--data-dir", str(tmp_path), "chat"], environ, columns=100, rows=30) as terminal:
@@ -133,6 +134,7 @@ def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
 
 
 @real
+@pytest.mark.long
 def test_the_embedded_model_through_a_pipe(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", "from assistant.cli import main; main()", "--data-dir", str(tmp_path), "chat"],

@@ -448,6 +448,7 @@ for deadly in range(int(sys.argv[3]), 10_000, 2):
 """
 
 
+@pytest.mark.long
 async def test_killed_at_every_statement_a_restart_finds_the_turn_or_its_summary_and_statements(
     open_memory: OpenMemory, tmp_path: Path
 ) -> None:
