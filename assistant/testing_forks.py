@@ -118,7 +118,7 @@ class _Nursery:
             self._process.stdin.flush()
             with self._told:
                 while not self._started:
-                    if not self._told.wait(60):
+                    if not self._told.wait(300):
                         raise RuntimeError("the process to fork from does not answer")
                 return Forked(self._started.pop(), written)
 
@@ -126,25 +126,24 @@ class _Nursery:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             what, pid, code = line.split()
-            both = int(pid) in self._endings  # that it ended may be told before that it started
-            ending = self._endings.pop(int(pid)) if both else self._endings.setdefault(int(pid), _Ending(int(pid)))
             if what == "ended":
+                ending = self._endings.pop(int(pid))
                 ending.code = int(code)
                 ending.seen.set()
                 continue
             with self._told:
-                self._started.append(ending)
+                self._endings[int(pid)] = _Ending(int(pid))
+                self._started.append(self._endings[int(pid)])
                 self._told.notify_all()
 
     def _close(self) -> None:
-        self._process.kill()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with suppress(OSError):
+            self._process.stdin.close()  # it ends what still runs, and itself
         self._process.wait()
         self._listening.join()
+        self._process.stdout.close()
         self._folder.cleanup()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
 
 
 @cache
@@ -181,7 +180,11 @@ def _load() -> None:
 
 
 def _tell(what: str, pid: int, code: int = 0) -> None:
-    os.write(1, f"{what} {pid} {code}\n".encode())
+    with suppress(OSError):  # nobody listens any more
+        os.write(1, f"{what} {pid} {code}\n".encode())
+
+
+_running: set[int] = set()
 
 
 def _reap(*_: object) -> None:
@@ -190,12 +193,14 @@ def _reap(*_: object) -> None:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
+            _running.discard(pid)
             _tell("ended", pid, os.waitstatus_to_exitcode(status))
 
 
 def _become(order: Mapping[str, Any]) -> None:
     """In the child: its own files or terminal, folder, environment and arguments."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     os.setsid()
     if terminal := order["terminal"]:
         place = os.open(terminal, os.O_RDWR)
@@ -229,12 +234,19 @@ def _main() -> None:
     signal.signal(signal.SIGCHLD, _reap)
     while line := sys.stdin.readline():
         order = json.loads(line)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # none ends before it is known to have started
         child = os.fork()
         if child == 0:
             _become(order)
             main()
             sys.exit(0)
+        _running.add(child)
         _tell("started", child)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for child in tuple(_running):  # nobody is left to end them
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 if __name__ == "__main__":
