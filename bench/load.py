@@ -20,7 +20,7 @@ from pathlib import Path
 from assistant.control import ask_status
 from assistant.line_client import LineClient
 from assistant.sockets import socket_file
-from assistant.testing import EchoServer, settings_for, start_olvido
+from assistant.testing import EchoServer, settings_for, start_new_olvido
 from bench import report
 
 QUICK = ("--seconds", "15", "--chats", "50")
@@ -65,7 +65,7 @@ async def load(folder: Path, *, chats: int, people: int, seconds: float, pause: 
     """The figures of one run; chats are spread over so many people."""
     with EchoServer(pause_seconds=pause) as server:
         environment = settings_for(server, serve__messages_per_minute=100_000, serve__open_people=8)
-        process = start_olvido("--data-dir", folder, "serve", environment=environment)
+        process = start_new_olvido("--data-dir", folder, "serve", environment=environment)
         file = socket_file(folder, "line")
         talking = [
             Chat(client=LineClient(file=file, chat=f"chat{number}", owner=f"person{number % people}"))

@@ -160,7 +160,7 @@ def _lists(pack: LanguagePack) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The pack's named pieces of patterns, as far as they are lists of words."""
     found = []
     for name, text in pack.macros.items():
-        pattern = re.compile(text if pack.script == "han" else rf"(?<!\w)(?:{text})(?!\w)")
+        pattern = pack.compile_words(text)
         if not pattern.search("") and not pattern.match(" zzz zzz"):
             found.append((name, pattern))
     return tuple(found)

@@ -13,8 +13,7 @@ import pytest
 from assistant.backups import back_up, backups_of, due
 from assistant.line_client import LineClient
 from assistant.settings import Settings, load_settings
-from assistant.sockets import socket_file
-from assistant.testing import EchoServer, serving, settings_for, start_olvido
+from assistant.testing import EchoServer, client, serving, settings_for, start_olvido, stored
 from memory import Memory
 from memory.copies import forget_in_copy
 
@@ -26,10 +25,6 @@ TABLES = ("facts", "fact_events", "turns", "sessions", "summaries", "statements"
 def server():
     with EchoServer() as running:
         yield running
-
-
-def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
-    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
 
 
 def settings(folder: Path, **more: object) -> Settings:
@@ -52,10 +47,6 @@ def content(file: Path) -> dict[str, list[tuple[object, ...]]]:
         return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
     finally:
         connection.close()
-
-
-def stored(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 async def add(folder: Path, *facts: str, owner: str = "me") -> None:

@@ -16,7 +16,7 @@ from assistant.model import ChatModel
 from assistant.open_people import People
 from assistant.settings import load_settings
 from assistant.sockets import socket_file
-from assistant.testing import Asked, EchoServer, says, serving, settings_for, start_olvido
+from assistant.testing import Asked, EchoServer, client, says, serving, settings_for, start_olvido, stored
 from memory import Memory
 from memory.ports import system_clock
 
@@ -25,14 +25,6 @@ from memory.ports import system_clock
 def server():
     with EchoServer() as running:
         yield running
-
-
-def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
-    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
-
-
-def stored(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 def run(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, str, str]:

@@ -10,8 +10,7 @@ from assistant.arithmetic import NoSum, calculate, shown
 from assistant.model import ChatModel
 from assistant.settings import load_settings
 from assistant.talk import open_talk
-from assistant.testing import OpenAIServer, says, settings_for
-from assistant.turn import take_turn
+from assistant.testing import OpenAIServer, say, says, settings_for, stored, words
 from memory import Memory
 from memory.testing import FakeClock
 
@@ -32,14 +31,6 @@ def talking(server, tmp_path):
             yield await open_talk(memory, model, "repl", "me")
 
     return opened
-
-
-async def say(talk, text):
-    return [said async for said in take_turn(talk, text)]
-
-
-def words(answer):
-    return "".join(said.text for said in answer if said.kind == "piece")
 
 
 def notice(answer):
@@ -274,4 +265,4 @@ async def test_forgetting_empties_the_cache(server, talking, tmp_path):
         await say(talk, "Where do I live?")
         await say(talk, "/forget f1")
         await say(talk, "/forget f1")
-    assert b"ebraquartz" not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"ebraquartz" not in stored(tmp_path)

@@ -31,6 +31,7 @@ TEN = [
     "What should I cook?",
     "Goodbye, see you soon.",
 ]
+FEW_WORDS = {"OLVIDO_MODEL__MAX_REPLY_TOKENS": "4"}  # the model is slow, and says nothing that matters here
 
 
 @pytest.fixture
@@ -107,8 +108,9 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
 
 
 @real
+@pytest.mark.long
 def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
-    environ = {**quiet_environment(), "OLVIDO_MODEL__MAX_REPLY_TOKENS": "16"}
+    environ = {**quiet_environment(), **FEW_WORDS}
     with Terminal(["--data-dir", str(tmp_path), "chat"], environ, columns=100, rows=30) as terminal:
         opened(terminal)
         assert "small demonstration model" in terminal.text
@@ -132,26 +134,26 @@ def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
 
 
 @real
+@pytest.mark.long
 def test_the_embedded_model_through_a_pipe(tmp_path):
-    said = TEN[:3]
     process = subprocess.Popen(
         [sys.executable, "-c", "from assistant.cli import main; main()", "--data-dir", str(tmp_path), "chat"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**quiet_environment(), "OLVIDO_MODEL__MAX_REPLY_TOKENS": "16", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
+        env={**quiet_environment(), **FEW_WORDS, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
     )
     assert process.stdin and process.stdout
-    process.stdin.write(f"{said[0]}\n/stats\n")
+    process.stdin.write(f"{TEN[0]}\n/stats\n")
     process.stdin.flush()
     lines = []
     while not (lines and lines[-1].startswith("Request:")):
         lines.append(process.stdout.readline())
     (child,) = children(process.pid)
-    shown, errors = process.communicate("".join(f"{words}\n/stats\n" for words in said[1:]), timeout=120)
+    shown, errors = process.communicate("".join(f"{words}\n/stats\n" for words in TEN[1:]), timeout=120)
     written = re.findall(r"(\d+) written", "".join(lines) + shown)
-    assert len(written) == len(said) and all(int(count) > 0 for count in written)
+    assert len(written) == len(TEN) and all(int(count) > 0 for count in written)
     assert "[Saved as f1: I live in Lyon" in shown
     assert (process.returncode, errors) == (0, "")
     assert gone(child)

@@ -17,8 +17,7 @@ from assistant.cli.plot import bars, curve
 from assistant.model import ChatModel
 from assistant.settings import load_settings
 from assistant.talk import open_talk
-from assistant.testing import OpenAIServer, says, settings_for
-from assistant.turn import take_turn
+from assistant.testing import OpenAIServer, say, says, settings_for
 from memory import Memory
 from memory.testing import FakeClock
 from memory.values import Request
@@ -40,10 +39,6 @@ def talking(server, tmp_path):
             yield await open_talk(memory, model, "repl", "me")
 
     return opened
-
-
-async def say(talk, text):
-    return [said async for said in take_turn(talk, text)]
 
 
 def rows(folder: Path, sql: str = "SELECT * FROM requests ORDER BY id") -> list[dict[str, object]]:
