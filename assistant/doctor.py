@@ -226,7 +226,8 @@ async def daemon(settings: "Settings") -> Finding:
         return _silent_daemon(settings, exc)
     problems = status["problems"]
     if problems:
-        return _warning("daemon", f"It runs (process {status['pid']}), and had a problem: {problems[-1]}")
+        last = max(problems, key=lambda problem: problem["at"])
+        return _warning("daemon", f"It runs (process {status['pid']}); last problem, at {last['at']}: {last['text']}")
     return _ok("daemon", f"It runs (process {status['pid']}).")
 
 
