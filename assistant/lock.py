@@ -1,5 +1,6 @@
 """One daemon per data folder: a lock the system takes back when the process ends, however it ends."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -20,8 +21,11 @@ def sole_daemon(data_dir: Path) -> Iterator[Callable[[], bool]]:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        if not os.access(data_dir, os.W_OK | os.X_OK):  # the lock was there before
+            os.close(file)
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as exc:
-        raise AssistantError(f"{data_dir} cannot be written: {exc.strerror}. Choose another data_dir.") from None
+        raise AssistantError(f"{data_dir} cannot be written: {exc.strerror}. Look with: olvido doctor") from None
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
