@@ -309,6 +309,26 @@ async def test_forget_me_erases_a_person_completely_while_the_daemon_runs(server
         assert "Rome" in (await ana.ask("2", "/facts")).everything
 
 
+async def test_forget_me_knows_whom_it_erases(tmp_path):
+    async with Memory.open(tmp_path / "people" / "bob.db") as memory:
+        await memory.facts.add("I live in Zebraquartz")
+    copy = back_up(settings(tmp_path), "bob", NOW).file
+    (tmp_path / "people" / "bob.db").unlink()  # lost; all there is of him is a copy
+    async with Memory.open(tmp_path / "people" / "ana.db"):
+        pass
+    (tmp_path / "logs").mkdir(exist_ok=True)
+    (tmp_path / "logs" / "x").touch()
+    code, output, errors = await run(tmp_path, "--owner", "zoe", "forget-me", "-y")
+    assert code == 1 and "Nothing is stored about zoe" in errors and "ana" in errors and not output
+    assert (tmp_path / "logs" / "x").exists()
+    (tmp_path / "people" / ".ana-restoring.db").touch()  # of a restore that was cut off
+    code, output, _ = await run(tmp_path, "--owner", "ana", "forget-me", "-y")
+    assert code == 0 and "erased" in output and not list((tmp_path / "people").glob("*ana*"))
+    assert copy.exists()
+    code, *_ = await run(tmp_path, "--owner", "bob", "forget-me", "-y")
+    assert code == 0 and not copy.exists()
+
+
 async def test_f11_forgetting_in_a_chat_reaches_the_copies(server, tmp_path):
     async with serving(tmp_path, settings_for(server)), client(tmp_path).connected() as me:
         await me.ask("1", "I live in Zebraquartz. #1#")
