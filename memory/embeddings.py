@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -96,4 +97,11 @@ def _model() -> Any:
                 raise EmbedderError(
                     "The embedded embedder cannot be loaded: the package wordllama is incomplete. Reinstall it."
                 ) from exc
+            _keep_no_texts(_loaded[0])
         return _loaded[0]
+
+
+def _keep_no_texts(model: Any) -> None:
+    """Its tokenizer takes a whole text for one word, and would keep the last 10,000 of them, some 25 MB."""
+    with suppress(AttributeError):  # a version without that door
+        model.tokenizer.model._resize_cache(0)
