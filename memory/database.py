@@ -348,7 +348,7 @@ class Database:
         if not there:
             raise DatabaseGone(
                 f"{self.path} was deleted, moved or replaced while it was in use: nothing more is written. "
-                "Bring back a copy with: olvido restore, or put the file back; then start Olvido again."
+                "Put the file back, or bring back a copy with: olvido restore"
             )
 
     def _current(self) -> View | None:

@@ -276,6 +276,20 @@ async def test_a_copy_that_is_damaged_is_refused_and_nothing_changes(tmp_path):
     assert (tmp_path / "people" / "me.db").read_bytes() == before
 
 
+async def test_a_memory_deleted_under_the_daemon_is_brought_back_without_a_restart(server, tmp_path):
+    async with serving(tmp_path, settings_for(server)), client(tmp_path).connected() as me:
+        await me.ask("1", "I live in Lyon. #1#")
+        back_up(settings(tmp_path), "me", NOW)
+        for file in (tmp_path / "people").glob("me.db*"):
+            file.unlink()
+        await me.send("2", "I like tea. #2#")
+        await me.until(refused=1)
+        code, _, errors = await run(tmp_path, "restore", "-y", **settings_for(server))
+        assert code == 0, errors
+        assert "#3#" in (await me.ask("3", "#3#")).text
+        assert "Lyon" in (await me.ask("4", "/facts")).everything
+
+
 async def test_nothing_is_replaced_or_erased_under_a_conversation_that_is_open(tmp_path):
     await add(tmp_path, "I live in Lyon")
     back_up(settings(tmp_path), "me", NOW)
