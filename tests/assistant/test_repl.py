@@ -276,6 +276,7 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 
 from assistant.start import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
 loading, folder = sys.argv[1:]
 sys.argv[1:] = ["--data-dir", folder, "chat"]
 sys.meta_path.insert(0, Interrupting())
