@@ -117,6 +117,8 @@ async def _replace(talk: Talk, ids: str) -> Answer:
 async def _remember(talk: Talk, text: str) -> Answer:
     if not text:
         return _needs_text(talk, "remember")
+    if talk.private is not None:  # the end of it will say that nothing was kept
+        return Answer(text=talk.say("private_remember"))
     fact = await talk.memory.facts.add(text, language=talk.language)
     return Answer(text=talk.say("saved_undo", id=fact.id, fact=plain(fact.fact)), offers=offers.undo(talk, fact.id))
 

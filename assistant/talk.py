@@ -1,7 +1,7 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,11 +76,21 @@ async def open_talk(
     language: str = "en",
     follows: bool = True,
     data_dir: Path | None = None,
+    idle: timedelta | None = None,
 ) -> Talk:
-    """Starts a session of a chat."""
-    session = await memory.open_session(channel=channel, chat=chat, language=language)
+    """Starts a session of a chat; where the last message got no answer and is not older than `idle`, goes on there."""
+    left = await memory.unanswered(channel, chat, idle) if idle else None
+    session = await (memory.resume_session if left else memory.open_session)(channel, chat, language)
     await memory.use_model(model.name)
-    return Talk(memory=memory, model=model, session=session, language=language, follows=follows, data_dir=data_dir)
+    return Talk(
+        memory=memory,
+        model=model,
+        session=session,
+        language=language,
+        follows=follows,
+        data_dir=data_dir,
+        turn=replace(left, language=await memory.session_language(session.id)) if left else None,
+    )
 
 
 async def resume_talk(

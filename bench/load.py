@@ -2,7 +2,8 @@
 
 Known to grow up to a limit, for each open memory: the pages SQLite keeps (2 MB for each of its two connections), the
 embeddings of its turns (`limits.turn_embeddings_held`) and its chats (`serve.open_chats`). Growth per message is
-printed for the middle and the last third of the run: memory is shown to be bounded only where the last is near 0.
+printed for the middle and the last third of the run; a minute is too short to fill all of that for eight memories.
+That one memory comes to an end of its growth is shown by `bench/long_run.py`.
 """
 
 import asyncio

@@ -88,6 +88,12 @@ class Conversation:
             return await self.open_session(channel, chat, language)
         return session
 
+    async def unanswered(self, channel: str, chat: str, idle: timedelta) -> Turn | None:
+        """The last message of a chat, when it was not answered and is not older than that; its session is open."""
+        found = await rows.open_window(self._database, channel, chat)
+        last = found[1][-1] if found and found[1] else None
+        return last if last and last.role == "user" and self._clock() - last.timestamp <= idle else None
+
     async def close_idle(self, idle: timedelta) -> int:
         """Closes sessions in which nothing was said for so long; returns how many."""
         now = self._clock()

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -92,6 +93,8 @@ class _WordVectors:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
         self._tokenizer.enable_padding()
         self._tokenizer.no_truncation()
+        with suppress(AttributeError):  # it takes a whole text for one word, and would keep the last 10,000, some 25 MB
+            self._tokenizer.model._resize_cache(0)
         with safe_open(folder / "weights" / f"l2_supercat_{DIMENSION}.safetensors", framework="np") as file:
             self._vectors = file.get_tensor("embedding.weight")
 

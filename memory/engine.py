@@ -226,6 +226,10 @@ class Memory:
         window = await self._conversation.window(session_id)
         return window[-1] if window else None
 
+    async def unanswered(self, channel: str, chat: str, idle: timedelta) -> Turn | None:
+        """The last message of a chat, when it was not answered and is not older than that; its session is open."""
+        return await self._conversation.unanswered(channel, chat, idle)
+
     async def session_language(self, session_id: int) -> str:
         """The language of a session so far."""
         return await self._conversation.language(session_id)

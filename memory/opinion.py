@@ -7,6 +7,7 @@ millisecond a sentence. A language without weights has no opinion: then the rule
 
 import math
 import re
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def topics(text: str, pack: LanguagePack) -> dict[str, float]:
     values = np.array([1.0, *(value for _, value in pairs)], dtype=np.float32)
     scores = (weights[:, places].astype(np.float32) / TOPIC_SCALE) @ values
     odds = np.exp(scores[:-1] - scores[:-1].max())
-    names = [str(name) for name in _weights()["topics"]]
+    names = [sys.intern(str(name)) for name in _weights()["topics"]]  # results are held by the hundred
     change = chance(float(scores[-1]))
     return {**dict(zip(names, (odds / odds.sum()).tolist(), strict=True)), CHANGE: change}
 

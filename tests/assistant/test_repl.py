@@ -247,3 +247,54 @@ def test_facts_are_shown_as_they_were_said(server, tmp_path):
         say(terminal, "/remember my *star* is `x` <b> a_b_c [1](2) # | ~~no~~")
         assert "f1  my *star* is `x` <b> a_b_c [1](2) # | ~~no~~ (" in say(terminal, "/facts")
         leave(terminal)
+
+
+def test_a_message_cut_off_by_a_kill_is_told_at_the_next_start_and_retry_asks_it(server, tmp_path):
+    server.enqueue(ChatReply(pieces=("I was about", " to say"), hang_seconds=30), says("Berries, then."))
+    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server)) as terminal:
+        opened(terminal)
+        terminal.type("What shall I eat?\r")
+        terminal.wait_until(lambda text: "to say" in text)
+        terminal.process.kill()
+    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server)) as terminal:
+        opened(terminal)
+        assert "“What shall I eat?” /retry" in terminal.text
+        assert say(terminal, "/retry") == "Berries, then."
+        leave(terminal)
+    assert server.history[-1].body["messages"][-1]["content"].endswith("What shall I eat?")
+    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server)) as terminal:
+        opened(terminal)
+        assert "What shall I eat?" not in terminal.text
+        assert "nothing to ask again" in say(terminal, "/retry")
+        leave(terminal)
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == loading:
+            os.kill(os.getpid(), signal.SIGINT)
+
+from assistant.start import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
+loading, folder = sys.argv[1:]
+sys.argv[1:] = ["--data-dir", folder, "chat"]
+sys.meta_path.insert(0, Interrupting())
+main()
+"""
+
+
+@pytest.mark.parametrize("loading", ["typer", "assistant.settings", "assistant.repl"])
+def test_ctrl_c_while_it_is_still_loading_ends_it_without_a_traceback(server, tmp_path, loading):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, loading, str(tmp_path)],
+        env={**scripted(server), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
