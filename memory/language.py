@@ -245,6 +245,22 @@ class LanguagePack:
         return _words_pattern(self._section("same").get("light", ()), self.script)
 
     @cached_property
+    def same_fronted(self) -> re.Pattern[str]:
+        """A question that begins with what it could end with: in Italy, how old ...?"""
+        return self._either(self._section("same").get("fronted", ()))
+
+    @cached_property
+    def same_unstressed(self) -> re.Pattern[str]:
+        """Words whose last accent tells nothing: left out or added, they are the same."""
+        return self._either(self._section("same").get("unstressed", ()))
+
+    @cached_property
+    def same_numbers(self) -> dict[str, str]:
+        """Numbers in words, by these; one is left out, which is an article in most languages."""
+        names = [entry.split("|")[0] for entry in self._section("times").get("numbers", ())]
+        return {fold(name): str(number) for number, name in enumerate(names, 1) if number > 1}
+
+    @cached_property
     def known(self) -> dict[str, tuple[re.Pattern[str], ...]]:
         """Questions that are answered without a model, by what they ask; each pattern is a whole message."""
         found = self._section("known").get("questions", {})
@@ -277,6 +293,16 @@ class LanguagePack:
         words += [*known.get("changing", ()), *known.get("acting", ())]
         listed = _words_pattern(words, self.script).pattern
         return self._either([listed, *known.get("requests", ())])
+
+    @cached_property
+    def steady(self) -> re.Pattern[str]:
+        """What has words of `never_kept` or `leaning` in it and is nothing of the kind: room temperature."""
+        return self._either(self._section("known").get("steady", ()))
+
+    @cached_property
+    def asked_unmarked(self) -> re.Pattern[str]:
+        """Questions without their mark that are none to those who look for facts."""
+        return self._either(self._section("known").get("asked", ()))
 
     @cached_property
     def leaning(self) -> re.Pattern[str]:
