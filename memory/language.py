@@ -341,6 +341,11 @@ class LanguagePack:
         return {key: self._either(self._section("domains").get(key, ())) for key in DOMAINS}
 
     @cached_property
+    def asides(self) -> re.Pattern[str]:
+        """What is said behind a fact about having said it otherwise: its old value is no part of the fact."""
+        return self._either(self._section("asides").get("said_otherwise", ()))
+
+    @cached_property
     def doubt(self) -> re.Pattern[str]:
         """Words that lower confidence to low."""
         return _words_pattern(self._source["words"].get("doubts", ()), self.script)
