@@ -143,7 +143,9 @@ def _is_of(fact: Fact, asked: str, topic: str, pack: LanguagePack) -> bool:
     if asked == "how_many":
         return fact.language == pack.code and set(stems(topic, pack)) <= set(stems(fact.fact, pack))
     if asked == "my_favourite":
-        return fact.attribute == "favourite" and fact.language == pack.code and stems(fact.key, pack) == stems(topic, pack)
+        return (
+            fact.attribute == "favourite" and fact.language == pack.code and stems(fact.key, pack) == stems(topic, pack)
+        )
     return fact.attribute == asked.removeprefix("my_")
 
 

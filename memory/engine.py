@@ -113,6 +113,7 @@ class Memory:
         self.accounts = Accounts(
             database=database,
             providers=self._providers,
+            confirmations=self.facts.confirmations,
             clock=clock,
             zone=self.timezone,
             limits=limits,
