@@ -48,6 +48,7 @@ class Talk:
     known_question: str | None = None  # the last message, if it was answered without a model
     unasked: bool = False  # whether the last answer needed no model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
+    insisting: str | None = None  # a credential that is kept when the same is asked for once more
     facts_a_page: int = 0  # where the channel has buttons
     endless: bool = False  # the channel's chats are always there: nothing to quit
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal

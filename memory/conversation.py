@@ -130,6 +130,8 @@ class Conversation:
         flow = await self._flow(session_id, role, looked_at, vector, spoken)
         tokens = self._count(content) if looked_at is content else await asyncio.to_thread(self._count, content)
         now = self._clock()
+        if ready:
+            await self._facts.settle()
         async with self._database.transaction() as tx:
             turn = await rows.insert(
                 tx,
@@ -151,8 +153,7 @@ class Conversation:
             await context_rows.queue(tx, session_id, leaving(window, self._limits, flush=flow.explicit), now)
             await context_rows.record_used(tx, turn.id, used)
             learned = await self._facts.learner.write(tx, ready, turn.id, "learned")
-            fresh = [fact.id for fact in asked if fact.state != "stale"]
-            confirmed = await self._facts.learner.confirm_asked(tx, fresh)
+            confirmed = tuple(replace(fact, last_confirmed_at=now) for fact in asked if fact.state != "stale")
             turn = replace(
                 turn,
                 language=spoken,
@@ -167,6 +168,7 @@ class Conversation:
             )
             if also is not None:
                 await also(tx, turn)
+        self._facts.confirmations.note(confirmed, now)
         if vector is not None:
             self._vectors[turn.id] = vector
         return turn

@@ -250,6 +250,22 @@ class LanguagePack:
         return self._any_of(self._section("same").get("light", ()))
 
     @cached_property
+    def same_fronted(self) -> re.Pattern[str]:
+        """A question that begins with what it could end with: in Italy, how old ...?"""
+        return self._either(self._section("same").get("fronted", ()))
+
+    @cached_property
+    def same_unstressed(self) -> re.Pattern[str]:
+        """Words whose last accent tells nothing: left out or added, they are the same."""
+        return self._either(self._section("same").get("unstressed", ()))
+
+    @cached_property
+    def same_numbers(self) -> dict[str, str]:
+        """Numbers in words, by these; one is left out, which is an article in most languages."""
+        names = [entry.split("|")[0] for entry in self._section("times").get("numbers", ())]
+        return {fold(name): str(number) for number, name in enumerate(names, 1) if number > 1}
+
+    @cached_property
     def known(self) -> dict[str, tuple[re.Pattern[str], ...]]:
         """Questions that are answered without a model, by what they ask; each pattern is a whole message."""
         found = self._section("known").get("questions", {})
@@ -282,6 +298,16 @@ class LanguagePack:
         words += [*known.get("changing", ()), *known.get("acting", ())]
         listed = self._any_of(words).pattern
         return self._either([listed, *known.get("requests", ())])
+
+    @cached_property
+    def steady(self) -> re.Pattern[str]:
+        """What has words of `never_kept` or `leaning` in it and is nothing of the kind: room temperature."""
+        return self._either(self._section("known").get("steady", ()))
+
+    @cached_property
+    def asked_unmarked(self) -> re.Pattern[str]:
+        """Questions without their mark that are none to those who look for facts."""
+        return self._either(self._section("known").get("asked", ()))
 
     @cached_property
     def leaning(self) -> re.Pattern[str]:
@@ -318,6 +344,11 @@ class LanguagePack:
     def domain_words(self) -> dict[str, re.Pattern[str]]:
         """Words that tell the domain of a text."""
         return {key: self._either(self._section("domains").get(key, ())) for key in DOMAINS}
+
+    @cached_property
+    def asides(self) -> re.Pattern[str]:
+        """What is said behind a fact about having said it otherwise: its old value is no part of the fact."""
+        return self._either(self._section("asides").get("said_otherwise", ()))
 
     @cached_property
     def doubt(self) -> re.Pattern[str]:

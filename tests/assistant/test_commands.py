@@ -96,3 +96,18 @@ async def test_in_private_nothing_is_remembered_even_when_asked_to(talk, languag
     await answer(talk, "/private")
     assert await talk.memory.facts.list(None) == []
     assert "f1" in await answer(talk, "/remember I live in Rome")
+
+
+@pytest.mark.parametrize("language", sorted(PACKS))
+async def test_a_credential_is_kept_only_when_the_same_is_asked_for_at_once_again(talk, language):
+    """Section 6: secrets are not stored as facts, unless the user insists."""
+    talk.language, talk.follows = language, False
+    asked = "/remember my wifi password: Tr0ub4dor&3xyz"
+    for between in ("/facts", "hello there"):
+        assert "/remember" in await answer(talk, asked)
+        await answer(talk, between)
+    assert "/remember" in await answer(talk, asked)
+    assert not await talk.memory.facts.list()
+    assert "f1" in await answer(talk, asked)
+    (fact,) = await talk.memory.facts.list()
+    assert "Tr0ub4dor" in fact.fact

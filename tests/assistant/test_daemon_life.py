@@ -238,20 +238,21 @@ async def test_a_clock_that_jumps_back_changes_neither_order_nor_memory(server, 
         assert [row["turn_number"] for row in turns] == [1, 2, 3, 4, 5, 6]
 
 
-# -- a week
+# -- a week and a month
 
 WARM_DAYS = 2  # until everything is loaded that a daemon loads
 
 
-async def test_a_week_of_idleness_calls_no_model_and_leaves_nothing_behind(server, tmp_path):
+async def test_a_month_of_idleness_calls_no_model_and_leaves_nothing_behind(server, tmp_path):
+    """Section 2: upkeep and housekeeping run, and nobody asks a model when nothing was said."""
     clock = FakeClock()
     environment = settings_for(server)
     async with serving(tmp_path, environment, clock) as daemon, client(tmp_path).connected() as me:
         await me.ask("1", "I live in Lyon. #1#")
         await daemon.upkeep.after_messages()
         calls, before = server.calls, _footprint(daemon)
-        for _ in range(7 * 24):
-            clock.advance(hours=1)
+        for _ in range(30 * 4):
+            clock.advance(hours=6)
             await daemon.upkeep.after_messages()
             await daemon.upkeep.round()
         assert server.calls == calls
