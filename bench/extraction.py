@@ -5,12 +5,11 @@ Files are JSON: a list of strings, or of pairs [label, first, second], none of w
 """
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, save, start, table
 from memory.language import fold
 from memory.signals import extract
 from memory.values import FactDraft
@@ -79,7 +78,7 @@ def measure(file: Path, language: str | None, verbose: bool) -> dict[str, float]
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure each file; print every yield that must not be, and a table."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="the same: every message is measured anyway")
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--language", help="of all texts; told from each of them when not given")
     parser.add_argument("--verbose", action="store_true", help="print what was missed, too")
@@ -99,4 +98,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -7,7 +7,6 @@ be taken for the same question as well.
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, says, settings_for
 from assistant.turn import take_turn
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, progress, save, start, table
 from memory import Memory
 
 TEXTS = Path(__file__).parent / "look_alike_texts"
@@ -47,10 +46,12 @@ async def measure(files: Sequence[Path], show: bool) -> dict[str, dict[str, floa
             settings = load_settings(None, settings_for(server), Path(folder)).settings
             async with Memory.open(Path(folder) / "me.db") as memory, ChatModel.open(settings) as model:
                 talk = await open_talk(memory, model, "repl", "me")
-                calls = {
-                    kind: [await served(talk, server, *pair) for pair in pairs.get(kind, ())]
-                    for kind in ("different", "same")
-                }
+                calls: dict[str, list[bool]] = {"different": [], "same": []}
+                for kind, results in calls.items():
+                    wanted = pairs.get(kind, ())
+                    for number, pair in enumerate(wanted, 1):
+                        results.append(await served(talk, server, *pair))
+                        progress(number, len(wanted), f"{file.stem}, {kind}")
         for kind, results in calls.items():
             for pair, was_served in zip(pairs.get(kind, ()), results, strict=True):
                 if show and was_served == (kind == "different"):
@@ -66,7 +67,7 @@ async def measure(files: Sequence[Path], show: bool) -> dict[str, dict[str, floa
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure every file; print a table."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="the same: every pair is asked anyway")
     parser.add_argument("files", nargs="*", type=Path, help="pairs as JSON; those in bench/look_alike_texts if none")
     parser.add_argument("--show", action="store_true", help="print look-alikes that were served and rewordings not")
     options = parser.parse_args(argv)
@@ -80,4 +81,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench import episodes
-from bench.report import arguments, save, table
+from bench.report import arguments, progress, save, start, table
 from memory import Memory
 from memory.statements import said_by
 from memory.stores import context as rows
@@ -28,6 +28,7 @@ QUICK_SIZES, FULL_SIZES = (2_000, 20_000), (10_000, 100_000, 1_000_000)
 HEADINGS = ("statements", "inserted/s", "file MB", "memory MB", "recall ms", "at 95%", "assemble ms", "95%")
 QUESTIONS = 30
 BATCH = 1_000
+RATIOS = ("by time at 2,000", "by time at 10,000", "by time at 100,000")
 _PEOPLE = ("Ana", "Luis", "Marta", "Tom", "Irene", "Paolo", "Wei", "Sofia")
 _THINGS = [
     "garden",
@@ -164,8 +165,7 @@ async def fill(memory: Memory, clock: FakeClock, first: int, last: int) -> float
             stored = [await rows.insert_statement(tx, one) for one in said]
             entries = [Entry(kind=one.kind, ref=one.id, text=said_by(one), language="en", at=one.at) for one in stored]
             await memory.index.add(tx, entries, prepared)
-        if (start + BATCH - first) % max(BATCH, (last - first) // 10 // BATCH * BATCH) == 0:
-            print(f"  {start + BATCH:,} of {last:,} statements", file=sys.stderr, flush=True)
+        progress(min(start + BATCH, last), last, "statement")
     return (last - first) / (time.perf_counter() - began)
 
 
@@ -214,10 +214,9 @@ async def run(sizes: Sequence[int], folder: Path) -> tuple[list[list[object]], d
     return lines, figures
 
 
-def main(argv: Sequence[str] | None = None) -> dict[str, float]:
+def main(argv: Sequence[str]) -> dict[str, float]:
     """Fill one file step by step and measure at each size."""
-    parser = arguments(__doc__)
-    parser.add_argument("--full", action="store_true", help="up to a million statements")
+    parser = arguments(__doc__, full="up to a million statements")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="these sizes instead")
     parser.add_argument(
         "--episodes", type=int, nargs="?", const=episodes.FULL, metavar="N", help="episodes instead, N of them"
@@ -237,4 +236,4 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean
 
 from bench.phrases import Line, conversation
-from bench.report import arguments, save, table
+from bench.report import arguments, save, start, table
 from memory import Memory
 from memory.static import shipped_prompt
 from memory.testing import FakeClock
@@ -85,9 +85,10 @@ async def talk(folder: Path, lines: Sequence[Line]) -> list[Request]:
 def hold(scripts: Iterable[Sequence[Line]]) -> list[list[Request]]:
     """The requests of each conversation."""
     held = []
-    for lines in scripts:
+    for number, lines in enumerate(scripts, 1):
         with tempfile.TemporaryDirectory() as folder:
             held.append(asyncio.run(talk(Path(folder), lines)))
+        print(f"  conversation {number}, {len(lines):,} turns", file=sys.stderr, flush=True)
     return held
 
 
@@ -137,8 +138,7 @@ def show(title: str, conversations: Sequence[Sequence[Request]], points: Sequenc
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Hold the conversations; print what their requests cost."""
-    parser = arguments(__doc__)
-    parser.add_argument("--full", action="store_true", help="three conversations of 2,000 turns, not one of 400")
+    parser = arguments(__doc__, full="three conversations of 2,000 turns, not one of 400")
     parser.add_argument("--free", action="store_true", help="anything is talked about anywhere")
     options = parser.parse_args(argv)
     points, seeds = ((20, 200, 2000), (1, 2, 3)) if options.full else ((20, 200, 400), (1,))
@@ -169,4 +169,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    start(main)
