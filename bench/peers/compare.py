@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import peers
 from bench.coverage import covers, words
-from bench.peers import dialogues, mem0
+from bench.peers import dialogues, with_mem0
 from bench.peers.dialogues import Dialogue
 from bench.peers.ways import WAYS, Way
 from bench.report import Skipped, arguments, progress, save, table
@@ -58,7 +58,7 @@ def bytes_in(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def compare(talks: Sequence[Dialogue], with_mem0: bool) -> dict[str, Measured]:
+def compare(talks: Sequence[Dialogue], mem0_too: bool) -> dict[str, Measured]:
     """Every way over every dialogue."""
     EmbeddedEmbedder().embed_now(["what is loaded once is no part of an operation"])
     measured: dict[str, Measured] = {name: Measured() for name in WAYS}
@@ -66,13 +66,13 @@ def compare(talks: Sequence[Dialogue], with_mem0: bool) -> dict[str, Measured]:
         for name, way in WAYS.items():
             with tempfile.TemporaryDirectory() as folder:
                 asyncio.run(live(way(Path(folder), talk), Path(folder), talk, measured[name], name))
-    if with_mem0:
+    if mem0_too:
         try:
             found = Measured()
-            with mem0.environment() as python:
+            with with_mem0.environment() as python:
                 for talk in talks:
                     with tempfile.TemporaryDirectory() as folder:
-                        way = mem0.Mem0(Path(folder), talk, python)
+                        way = with_mem0.Mem0(Path(folder), talk, python)
                         asyncio.run(live(way, Path(folder), talk, found, "mem0"))
             measured["mem0"] = found
         except Skipped as reason:

@@ -1,4 +1,4 @@
-"""Run by mem0.py in an environment that has mem0 and nothing of ours: a line of JSON in, a line of JSON out."""
+"""Run by with_mem0.py in an environment that has mem0 and nothing of ours: a line of JSON in, a line of JSON out."""
 
 import json
 import logging

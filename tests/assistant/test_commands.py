@@ -60,6 +60,15 @@ async def test_every_command_answers_in_every_language(talk, language):
             assert await answer(talk, f"/{command} {argument}") or command == "retry"
 
 
+@pytest.mark.parametrize("language", sorted(PACKS))
+async def test_help_names_every_command_with_what_it_does(talk, language):
+    talk.language, talk.follows = language, False
+    shown = unmarked(await answer(talk, "/help"))
+    for name in HANDLERS:
+        assert f"/{name}" in shown
+        assert PACKS[language].commands[name] in shown
+
+
 async def test_a_configured_language_stays_whatever_the_user_writes(talk):
     talk.language, talk.follows = "it", False
     notices = [said.text async for said in take_turn(talk, "I live in Lyon.") if said.kind == "notice"]

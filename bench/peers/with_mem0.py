@@ -24,6 +24,7 @@ from memory.tokens import count_tokens
 
 PROGRAM = Path(__file__).with_name("mem0_process.py")
 VERSION = "mem0ai==2.2.1"
+_INHERITED = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 @contextmanager
@@ -59,7 +60,7 @@ class Mem0:
             stderr=self._errors,
             text=True,
             encoding="utf-8",
-            env={**os.environ, "MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none is used"},
+            env={**_INHERITED, "MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none is used"},
         )
 
     async def remember(self, session: Session) -> None:
