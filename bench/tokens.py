@@ -106,6 +106,11 @@ def tokens_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
     return mean(request.tokens for request in at(conversations, turn))
 
 
+def history_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
+    """What sending everything that was said would cost there."""
+    return mean(request.history for request in at(conversations, turn))
+
+
 def spread(conversations: Sequence[Sequence[Request]], points: Sequence[int]) -> float:
     """The dearest of these turns by the cheapest: 1 is flat."""
     means = [tokens_at(conversations, point) for point in points]
@@ -114,7 +119,7 @@ def spread(conversations: Sequence[Sequence[Request]], points: Sequence[int]) ->
 
 def saved_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
     """The share saved there against sending the whole history."""
-    return 1 - tokens_at(conversations, turn) / mean(request.history for request in at(conversations, turn))
+    return 1 - tokens_at(conversations, turn) / history_at(conversations, turn)
 
 
 def turn_tokens(requests: Sequence[Request]) -> float:
@@ -151,6 +156,7 @@ def main(argv: Sequence[str]) -> dict[str, float]:
     result = {
         "mean tokens of a turn": mean(turn_tokens(requests) for requests in short),
         **{f"tokens a request at turn {point}": tokens_at(short, point) for point in points},
+        **{f"tokens of the whole history at turn {point}": history_at(short, point) for point in points},
         "dearest by cheapest": spread(short, points),
         **{f"dearest by cheapest, seed {seed}": spread([own], points) for seed, own in zip(seeds, short, strict=True)},
         **{f"share saved at turn {point}": saved_at(short, point) for point in points},

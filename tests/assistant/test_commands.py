@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from textwrap import wrap
 
 import pytest
+from wcwidth import wcswidth
 
 from assistant.commands import HANDLERS, plain, unmarked
+from assistant.embedded import NOTICE
 from assistant.model import ChatModel
 from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
@@ -42,6 +45,15 @@ def test_every_pack_has_every_text_with_the_same_names_to_fill_in(language):
         assert ours.keys() == theirs.keys()
         for key, text in ours.items():
             assert sorted(re.findall(r"{\w+}", theirs[key])) == sorted(re.findall(r"{\w+}", text)), key
+
+
+@pytest.mark.parametrize("language", sorted(PACKS))
+def test_the_first_run_greets_in_five_lines(language):
+    """The name, hello, two lines on the model of the demonstration, and the keys, at 80 columns."""
+    said = PACKS[language].answers
+    lines = ["Olvido", said["welcome"], *wrap(NOTICE, 80), said["keys"]]
+    assert len(lines) == 5
+    assert max(map(wcswidth, lines)) <= 80
 
 
 def test_the_spanish_texts_speak_to_everybody():
