@@ -75,7 +75,8 @@ def unmarked(text: str) -> str:
 
 
 async def _help(talk: Talk, _: str) -> Answer:
-    return Answer(text="\n".join(f"- `/{name}` {plain(_usage(talk, name))}" for name in HANDLERS))
+    names = [name for name in HANDLERS if not (talk.endless and name in LEAVING)]
+    return Answer(text="\n".join(f"- `/{name}` {plain(_usage(talk, name))}" for name in names))
 
 
 async def _start(talk: Talk, _: str) -> Answer:
@@ -256,6 +257,8 @@ async def _export(talk: Talk, _: str) -> Answer:
 
 
 async def _quit(talk: Talk, _: str) -> Answer:
+    if talk.endless:
+        return Answer(text=talk.say("nothing_to_quit"))
     return Answer(text=talk.say("goodbye"), leave=True)
 
 
@@ -288,4 +291,5 @@ HANDLERS: dict[str, Handler] = {
     "export": _export,
     "quit": _quit,
 }
+LEAVING = frozenset({"quit"})  # has no place in a chat that is always there
 ALIASES = {"memory": "facts", "exit": "quit", "bye": "quit"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.channels import Channel
 from assistant.channels.lines import LineChannel
 from assistant.control import Control
-from assistant.errors import PartEnded
+from assistant.errors import ChannelFailed, PartEnded
 from assistant.inbox import Inbox
 from assistant.lock import sole_daemon
 from assistant.logs import get_logger
@@ -32,6 +32,8 @@ async def serve(
     loaded: "LoadedSettings", *, clock: Clock = system_clock, ready: Callable[["Daemon"], None] | None = None
 ) -> None:
     """Serves until a signal comes or a part fails; a second signal ends the process at once."""
+    if problem := loaded.settings.telegram.token_problem:
+        raise ChannelFailed(problem)
     stopping = asyncio.Event()
     task = asyncio.current_task()
     assert task is not None

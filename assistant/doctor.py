@@ -1,7 +1,6 @@
 """``olvido doctor``: looks at everything the assistant needs, and says what to do about what is wrong."""
 
 import asyncio
-import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +16,7 @@ from assistant.errors import AlreadyServing, AssistantError, ModelError, NotServ
 from assistant.lock import sole_daemon
 from assistant.people import known_people, language_packs, person_embedder, person_file
 from assistant.sockets import socket_file
+from assistant.telegram.polling import name_of_bot
 from memory.errors import EngineError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BUILT = datetime(2026, 1, 1, tzinfo=UTC)  # no clock that is right is before this
 MODEL_SECONDS = 60.0
-_TELEGRAM_TOKEN = re.compile(r"\d{5,}:[\w-]{30,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ async def examine(loaded: "LoadedSettings") -> AsyncIterator[Finding]:
         yield finding
     yield await embedder(settings)
     yield await model(settings)
-    yield telegram(settings)
+    yield await telegram(settings)
     yield await daemon(settings)
 
 
@@ -206,16 +205,19 @@ async def model(settings: "Settings") -> Finding:
         return _problem("model", str(exc))
 
 
-def telegram(settings: "Settings") -> Finding:
-    """Whether the token looks like one, and somebody may write."""
+async def telegram(settings: "Settings") -> Finding:
+    """Whether Telegram takes the token, and somebody may write."""
     given = settings.telegram
     if given.token is None:
         return _ok("telegram", "Not configured.")
-    if not _TELEGRAM_TOKEN.fullmatch(given.token.get_secret_value()):
-        return _problem("telegram", "The token is none of @BotFather's: digits, a colon and 35 characters. Correct it.")
+    if given.token_problem:
+        return _problem("telegram", given.token_problem)
+    bot, problem = await name_of_bot(given)
+    if problem:
+        return _problem("telegram", problem)
     if not given.people:
-        return _warning("telegram", "There is a token, but nobody may write. Add your id under [telegram.people].")
-    return _ok("telegram", f"A token, and {len(given.people)} people who may write.")
+        return _warning("telegram", f"The bot is {bot}, but nobody may write. Add your id under [telegram.people].")
+    return _ok("telegram", f"The bot is {bot}; {len(given.people)} may write, groups included.")
 
 
 async def daemon(settings: "Settings") -> Finding:

@@ -78,7 +78,10 @@ class Inbox:
         if self.stopping:
             raise AssistantError("Olvido is being stopped. Send it again when it runs.")
         async with self._people.using(message.owner) as person:
-            refusal = await self._refusal(person, channel, message)
+            if message.known_only and not await person.memory.journal.find(channel, message.chat, message.corrects):
+                return False
+            language = await self._language(person, channel, message)
+            refusal = await self._refusal(person, channel, message, language)
             words = (message.owner, channel, message.chat, message.message)
             self._private.setdefault(words, message.content)  # before anybody can see that it is there
             entry, new = await person.memory.journal.receive(
@@ -212,7 +215,8 @@ class Inbox:
         words = (person.owner, entry.channel, entry.chat, entry.message)
         text = entry.content or (self._private.get(words, "") if entry.private else "")
         talk.entry, talk.said, talk.speaker = entry, [], entry.speaker
-        talk.facts_a_page = getattr(self._channels[entry.channel], "facts_a_page", 0)
+        channel = self._channels[entry.channel]
+        talk.facts_a_page, talk.endless = getattr(channel, "facts_a_page", 0), getattr(channel, "endless", False)
         talk.private = (talk.private or []) if entry.private else None
         began = time.perf_counter()
         try:
@@ -249,27 +253,35 @@ class Inbox:
                 talk.said.append(said)
                 await self._channels[entry.channel].stream(entry, said)
 
+    async def _language(self, person: Person, channel: str, message: Inbound) -> str:
+        """The language of our own words: that of the chat; one that begins is in that of the user's application."""
+        talk = person.talks.get((channel, message.chat))
+        if talk is not None or self._people.language:
+            return talk.language if talk else self._people.language or ""
+        first = message.language if message.language in person.memory.packs else "en"
+        session = await person.memory.resume_session(channel, message.chat, first)
+        return await person.memory.session_language(session.id)
+
     # -- what is not taken
 
-    async def _refusal(self, person: Person, channel: str, message: Inbound) -> list[Said] | None:
+    async def _refusal(self, person: Person, channel: str, message: Inbound, language: str) -> list[Said] | None:
         """What to say to a message that is too long, or one too many; nothing at all from the second in a row on."""
-        talk = person.talks.get((channel, message.chat))
         if not message.content.strip() and not message.answer:
             return []
         length = len(message.content)
         if length > self._settings.message_characters:
-            return [self._sentence(person, talk, "too_long", count=length, limit=self._settings.message_characters)]
+            return [self._sentence(person, language, "too_long", count=length, limit=self._settings.message_characters)]
         waiting = await person.memory.journal.unanswered(channel, message.chat)
         wait = self._rate.wait_seconds((person.owner, channel, message.chat))
         if wait is None and waiting < self._settings.waiting_messages:
-            return [self._sentence(person, talk, message.answer, message.language)] if message.answer else None
+            return [self._sentence(person, language, message.answer)] if message.answer else None
         if not self._rate.first_refusal((person.owner, channel, message.chat)):
             return []
-        return [self._sentence(person, talk, "too_many", seconds=max(1, round(wait or 60)))]
+        return [self._sentence(person, language, "too_many", seconds=max(1, round(wait or 60)))]
 
-    def _sentence(self, person: Person, talk: Talk | None, key: str, language: str = "", **values: object) -> Said:
+    def _sentence(self, person: Person, language: str, key: str, **values: object) -> Said:
         packs = person.memory.packs
-        pack = packs[talk.language if talk else self._people.language or (language if language in packs else "en")]
+        pack = packs[language]
         text = pack.answers.get(key) or pack.notices.get(key) or packs["en"].answers[key]
         return Said(text=text.format(**values), kind="error")
 

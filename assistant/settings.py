@@ -133,6 +133,7 @@ class _FromTable:
 Owner = Annotated[str, AfterValidator(_owner)]
 Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
+_TELEGRAM_TOKEN = re.compile(r"\d{5,}:[\w-]{30,}", re.ASCII)
 TelegramId = Annotated[int, BeforeValidator(_telegram_id)]
 Text = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
@@ -302,12 +303,25 @@ class TelegramSettings(Section):
     document_bytes: int = Field(
         default=200_000, gt=0, le=20_000_000, description="The largest text document that is read, in bytes."
     )
+    document_seconds: Seconds = Field(
+        default=30.0, gt=0, description="How long the download of a document may take in all, in seconds."
+    )
     facts_a_page: int = Field(default=5, gt=0, le=40, description="Facts on one page of /facts, a count.")
     people: dict[TelegramId, Owner] = Field(
         default={},
         description="Who may write: numeric Telegram id = owner, groups are below 0; empty means nobody.",
         examples=[{"123456789": "me"}],
     )
+
+    @property
+    def token_problem(self) -> str:
+        """Why the token can be none of Telegram's; empty when it looks like one, or there is none."""
+        if self.token is None or _TELEGRAM_TOKEN.fullmatch(self.token.get_secret_value()):
+            return ""
+        return (
+            "What is set as telegram.token is no bot's token: digits, a colon and 35 letters and digits, such as "
+            "123456789:AAbb... Copy the whole of it from @BotFather."
+        )
 
 
 class LogsSettings(Section):

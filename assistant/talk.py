@@ -49,6 +49,7 @@ class Talk:
     unasked: bool = False  # whether the last answer needed no model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
     facts_a_page: int = 0  # where the channel has buttons
+    endless: bool = False  # the channel's chats are always there: nothing to quit
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
     said: list["Said"] = field(default_factory=list)  # all that was said in answer to it so far
 

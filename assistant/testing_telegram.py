@@ -19,6 +19,7 @@ from assistant.testing_telegram_checks import Refusal, check, checked_entities, 
 TOKEN = "123456:AAtesttokentesttokentesttokentest12"
 BOT = {"id": 123456, "is_bot": True, "first_name": "Olvido", "username": "olvido_bot"}
 LONGEST_POLL_SECONDS = 20.0
+LONGEST_FILE_SECONDS = 300.0
 Json = dict[str, Any]
 
 
@@ -74,12 +75,15 @@ class BotServer:
         self.users: dict[int, Json] = {}
         self.chats: dict[int, Json] = {}
         self.blocked: set[int] = set()
+        self.moved: dict[int, int] = {}  # groups that became supergroups
         self.messages: dict[tuple[int, int], Shown] = {}
         self.by_users: dict[tuple[int, int], Json] = {}
         self.shown_drafts: list[tuple[int, int, str]] = []
         self.answers: list[Json] = []  # to presses of buttons
         self.menus: dict[str, list[Json]] = {}
         self.files: dict[str, bytes] = {}
+        self.files_flow = threading.Event()  # cleared: files do not come
+        self.files_flow.set()
         self.asked_for: set[str] = set()  # addresses, where we are the proxy
         self._updates: deque[Json] = deque()
         self._faults: deque[Fault] = deque()
@@ -120,6 +124,18 @@ class BotServer:
         """A group the bot is in."""
         self.chats[number] = {"id": number, "type": "supergroup", "title": title, "is_forum": forum}
         return self.chats[number]
+
+    def migrate(self, old: int, new: int, user: int) -> None:
+        """A group becomes a supergroup: another chat, with ids of its own, which both are told of."""
+        group = self.chats[old]
+        self.chats[new] = {**group, "id": new, "type": "supergroup"}
+        messages = [
+            {**self._message(user, old), "migrate_to_chat_id": new},
+            {**self._message(user, new), "migrate_from_chat_id": old},
+        ]
+        self.moved[old] = new
+        for message in messages:
+            self.update({"message": message})
 
     def say(self, user: int, text: str | None = None, *, chat: int | None = None, **more: Any) -> int:
         """A user sends a message; its id."""
@@ -204,6 +220,12 @@ class BotServer:
 
     # -- the server
 
+    def note(self, method: str) -> None:
+        """Something was asked for that is no method."""
+        with self._changed:
+            self.calls.append(Call(method=method, params={}, at=time.monotonic()))
+            self._changed.notify_all()
+
     def handle(self, method: str, params: Json) -> tuple[int, Json, str]:
         """Status, body, and whether the connection is to be cut."""
         fault = self._fault(method, params)
@@ -219,7 +241,7 @@ class BotServer:
         except Refusal as refusal:
             if not refusal.expected:
                 self.rejected.append((method, refusal.description))
-            return refusal.status, _error(refusal.status, refusal.description), ""
+            return refusal.status, _error(refusal.status, refusal.description) | refusal.more, ""
         finally:
             with self._changed:
                 self._changed.notify_all()
@@ -355,6 +377,9 @@ class BotServer:
         return message | topic
 
     def _reachable(self, chat: int) -> Json:
+        if chat in self.moved:
+            more = {"parameters": {"migrate_to_chat_id": self.moved[chat]}}
+            raise Refusal(400, "Bad Request: group chat was upgraded to a supergroup chat", expected=True, more=more)
         if chat not in self.chats:
             raise Refusal(400, "Bad Request: chat not found")
         if chat in self.blocked:
@@ -424,6 +449,8 @@ class _Handler(BaseHTTPRequestHandler):
         prefix = f"/file/bot{bot.token}/documents/"
         path = unquote(self.path)
         data = bot.files.get(path.removeprefix(prefix)) if path.startswith(prefix) else None
+        bot.note("file")
+        bot.files_flow.wait(LONGEST_FILE_SECONDS)
         self._send(404 if data is None else 200, data if data is not None else b"no", "application/octet-stream")
 
     def do_POST(self) -> None:

@@ -67,11 +67,14 @@ _LINK = re.compile(r"(?:https?|tg|ton|mailto|tel):\S+", re.IGNORECASE)
 class Refusal(Exception):
     """An error of the API; `expected`: also a correct client may get it."""
 
-    def __init__(self, status: int, description: str, *, expected: bool = False) -> None:
+    def __init__(
+        self, status: int, description: str, *, expected: bool = False, more: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(description)
         self.status = status
         self.description = description
         self.expected = expected
+        self.more = dict(more or {})
 
 
 def check(method: str, raw: Mapping[str, str]) -> Json:

@@ -127,7 +127,7 @@ async def receive(talk: Talk, text: str) -> None:
 async def _taken(talk: Talk, tx: Transaction, turn: Turn) -> None:
     """With the message: our words follow its language, and the journal keeps the notices it gives rise to."""
     if talk.follows:
-        talk.language = turn.language
+        talk.language = turn.chat_language
     if talk.entry:
         await talk.memory.journal.take(tx, talk.entry, turn, to_json(notices(talk, turn)))
 

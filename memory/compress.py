@@ -71,7 +71,7 @@ class Compressor:
         """Whether the segment was compressed now; when its words changed meanwhile it goes on waiting."""
         turns = await self._turns(self._database, segment)
         spoken = [self._bounded(turn, segment.language) for turn in turns if turn.content.strip()]
-        statements = await self._statements(segment, spoken)
+        statements = await self.statements(segment.session_id, segment.first_turn, segment.last_turn, spoken)
         summary = await self._summary(spoken, segment.language, ask_model) if spoken else None
         signals = await self._signals(segment, spoken)
         texts = [said_by(statement) for statement in statements] + ([summary.rendered] if summary else [])
@@ -80,25 +80,23 @@ class Compressor:
             # another process may have compressed it, or the user may have had some of its words forgotten
             if not await rows.is_waiting(tx, segment) or await self._turns(tx, segment) != turns:
                 return False
-            entries = [_statement_entry(await self._stored(tx, said), said.context) for said in statements]
+            entries = [await stored(tx, said) for said in statements]
             if summary:
                 entries.append(_summary_entry(await rows.insert_summary(tx, segment, summary, signals.dumps())))
             if spoken and self._limits.episode_trace_days > 0:
-                await episode_rows.insert_trace(tx, segment, [_without_secrets(turn) for turn in turns])
+                await episode_rows.insert_trace(tx, segment, [without_secrets(turn) for turn in turns])
             await self._index.add(tx, entries, prepared)
             await rows.finish(tx, segment, self._clock())
         return True
 
-    async def _statements(self, segment: rows.Segment, turns: Sequence[Turn]) -> list[Statement]:
-        """The statements of a segment, made in sight of what was said around it and is stored already."""
+    async def statements(self, session_id: int, first: int, last: int, turns: Sequence[Turn]) -> list[Statement]:
+        """What the turns from one to another state, in sight of what was said around them and is stored already."""
         if not turns:
             return []
         said, lines = await self._index.said(words_in(turns, self._packs))
-        before, after = await turn_rows.beside(
-            self._database, segment.session_id, segment.first_turn, segment.last_turn
-        )
+        before, after = await turn_rows.beside(self._database, session_id, first, last)
         if not before:  # it is compressed already
-            kept = await rows.statements_before(self._database, segment.session_id, segment.first_turn)
+            kept = await rows.statements_before(self._database, session_id, first)
             before = " ".join(one.text for one in kept)
         setting = Setting(said=said, lines=lines, before=before, after=after)
         return await asyncio.to_thread(statements_of, turns, setting, self._packs, self._limits, self._zone)
@@ -109,11 +107,6 @@ class Compressor:
         turned = after is not None and after["role"] == "user" and bool(after["topic_shift"])
         then = after["content"][: self._limits.looked_at_characters] if after and turned else ""
         return await asyncio.to_thread(signals_of, turns, self._packs, then)
-
-    async def _stored(self, tx: Transaction, statement: Statement) -> Statement:
-        """The row of a statement; one that says the same is said again, not stored twice (M3)."""
-        same = await rows.same_statement(tx, statement)
-        return await (rows.said_again(tx, same, statement) if same else rows.insert_statement(tx, statement))
 
     async def _turns(self, reader: turn_rows.Reader, segment: rows.Segment) -> list[Turn]:
         return await turn_rows.between(reader, segment.session_id, segment.first_turn, segment.last_turn)
@@ -145,7 +138,14 @@ class Compressor:
         return None
 
 
-def _without_secrets(turn: Turn) -> Turn:
+async def stored(tx: Transaction, statement: Statement) -> Entry:
+    """Stores a statement; one that says the same is said again, not stored twice (M3). What it is found by."""
+    same = await rows.same_statement(tx, statement)
+    row = await (rows.said_again(tx, same, statement) if same else rows.insert_statement(tx, statement))
+    return _statement_entry(row, statement.context)
+
+
+def without_secrets(turn: Turn) -> Turn:
     """A turn as it may be kept: credentials are not."""
     content = turn.content
     if find_secret(content):

@@ -11,12 +11,12 @@ from memory.decay import state_of
 from memory.errors import NotFound, Refused
 from memory.facts import Facts
 from memory.journal import Also
-from memory.language import LanguagePack, detect, fold, well_formed
+from memory.language import LanguagePack, chat_language, detect, fold, well_formed
 from memory.learn import KIND
 from memory.limits import Limits
 from memory.outcomes import only_reacts
 from memory.ports import Clock, TokenCounter, Vectors
-from memory.signals import extract, is_question, own_words
+from memory.signals import extract, is_question, own_words, without_quoted
 from memory.similarity import Cuts
 from memory.stores import context as context_rows
 from memory.stores import facts as fact_rows
@@ -115,6 +115,7 @@ class Conversation:
         said_by = " ".join((speaker or "").encode("utf-8", "replace").decode().split())[:_SPEAKER_CHARACTERS] or role
         looked_at = both_ends(content, self._limits.looked_at_characters)
         spoken = detect(looked_at, language, self._packs)
+        said_in = chat_language(without_quoted(looked_at), language, self._packs) if role == "user" else language
         drafts = await asyncio.to_thread(extract, content, spoken, self._packs, self._limits) if role == "user" else []
         insisted = self._packs[spoken].insists(content)
         ready = await self._facts.learner.prepare([draft for draft in drafts if not draft.secret or insisted])
@@ -138,8 +139,8 @@ class Conversation:
             if role == "user":
                 await rows.reopen(tx, session_id)
                 await context_rows.use_day(tx, now.astimezone(self._zone).date().isoformat())
-            if role == "user" and spoken != language:
-                await rows.set_session_language(tx, session_id, spoken)
+            if said_in != language:
+                await rows.set_session_language(tx, session_id, said_in)
             window = await rows.window(tx, session_id)
             await context_rows.queue(tx, session_id, leaving(window, self._limits, flush=flow.explicit), now)
             await context_rows.record_used(tx, turn.id, used)
@@ -149,6 +150,7 @@ class Conversation:
             turn = replace(
                 turn,
                 language=spoken,
+                chat_language=said_in,
                 learned=learned.facts,
                 confirmed=(*learned.confirmed, *confirmed),
                 superseded=learned.superseded,

@@ -53,7 +53,8 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     told = said_so or replaces.tells_change(draft, pack, limits.fact_opinion_change)
     rival = max((chance for place, chance in enumerate(chances) if place != best), default=0.0)
     if told and chances[best] >= limits.fact_replaces_chance:
-        if rival > chances[best] * limits.fact_replaces_rival:
+        other = replaces.about_else(draft, known[best].fact, packs, limits.fact_opinion_topic)
+        if other or rival > chances[best] * limits.fact_replaces_rival:
             return Verdict(unclear=(known[best].fact,))
         return Verdict(supersedes=(known[best].fact,), weighed=True)
     return Verdict(unclear=ruled.unclear or ruled.supersedes[:1])

@@ -127,9 +127,6 @@ class Memory:
             limits=limits,
         )
         self.journal = Journal(database=database, clock=clock)
-        self._revision = Revision(
-            database=database, index=index, facts=self.facts, packs=packs, limits=limits, count=count
-        )
         self._compressor = Compressor(
             database=database,
             index=index,
@@ -139,6 +136,16 @@ class Memory:
             clock=clock,
             zone=self.timezone,
             limits=limits,
+        )
+        self._revision = Revision(
+            database=database,
+            index=index,
+            facts=self.facts,
+            episodes=self.episodes,
+            compressor=self._compressor,
+            packs=packs,
+            limits=limits,
+            count=count,
         )
         self._episode_life = EpisodeLife(
             database=database,

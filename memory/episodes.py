@@ -518,6 +518,36 @@ class Episodes:
         await rows.delete(tx, [episode_id])
         return originals
 
+    async def rewrite(
+        self,
+        tx: Transaction,
+        episodes: Sequence[tuple[Episode, Episode | None]],
+        ready: Mapping[str, tuple[Entry, Prepared]],
+    ) -> None:
+        """Puts what is left of episodes in their place; what a consolidated one stood for stands alone again."""
+        for ref in dict.fromkeys(before.merged_into for before, _ in episodes if before.merged_into):
+            originals = await self.dissolve(tx, ref)
+            await self.put(tx, originals, ready)
+        for before, after in episodes:
+            await self._index.remove(tx, KIND, [before.id])
+            await rows.delete(tx, [before.id])
+            if after is None:
+                continue
+            await rows.insert(tx, replace(after, merged_into=None))
+            if after.deleted_at:
+                await rows.set_deleted(tx, after.id, after.deleted_at)
+            else:
+                await self.put(tx, [after], ready)
+
+    async def ready_to_rewrite(
+        self, episodes: Sequence[tuple[Episode, Episode | None]], forgotten: Set[str]
+    ) -> dict[str, tuple[Entry, Prepared]]:
+        """The same for what is left of episodes, and for what was consolidated with them."""
+        clusters = {before.merged_into for before, _ in episodes if before.merged_into}
+        beside = [each for ref in clusters for each in await rows.members(self._database, ref)]
+        left = {one.id: one for one in (*beside, *(after for _, after in episodes if after))}
+        return await self.ready([*left.values()], forgotten)
+
     # -- the index
 
     async def ready(

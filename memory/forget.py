@@ -19,7 +19,7 @@ from memory.stores import episodes as episode_rows
 from memory.stores import facts as rows
 from memory.stores import inbox as inbox_rows
 from memory.stores import turns as turn_rows
-from memory.stores.index import Entry, Index, Prepared, stems
+from memory.stores.index import Index, stems
 from memory.tokens import count_tokens
 from memory.values import Episode, Fact, Note, Statement, Summary, Turn
 
@@ -80,11 +80,12 @@ class Forgetting:
         now = self._clock()
         async with self._database.snapshot() as view:
             before = await self._concerned(view, await find(view), said)
-        ready = await self._ready(before)
+        lines = {line.id for line in before.statements}
+        ready = await self._episodes.ready_to_rewrite(self._pairs(before), lines)
         async with self._database.transaction() as tx:
             gone = await self._concerned(tx, await find(tx), said)
             facts, wordings = gone.facts, gone.wordings
-            await self._cut_episodes(tx, gone, ready)
+            await self._episodes.rewrite(tx, self._pairs(gone), ready)
             await self._cut_traces(tx, wordings)
             await self._index.remove(tx, KIND, [fact.id for fact in facts])
             for statement in gone.statements:
@@ -182,35 +183,8 @@ class Forgetting:
     def _tells(self, text: str, wordings: Sequence[Fact]) -> bool:
         return self._cut(text, wordings) != text or without(text, [fact.value for fact in wordings]) != text
 
-    async def _ready(self, gone: Forgotten) -> dict[str, tuple[Entry, Prepared]]:
-        """What it takes to find again what is left of episodes, made before the transaction."""
-        narrowed = [self._narrowed(one, gone.wordings) for one in gone.episodes]
-        clusters = {one.merged_into for one in gone.episodes if one.merged_into}
-        beside = [each for ref in clusters for each in await episode_rows.members(self._database, ref)]
-        left = {one.id: one for one in (*beside, *filter(None, narrowed))}
-        return await self._episodes.ready([*left.values()], {one.id for one in gone.statements})
-
-    async def _cut_episodes(
-        self,
-        tx: Transaction,
-        gone: Forgotten,
-        ready: Mapping[str, tuple[Entry, Prepared]],
-    ) -> None:
-        """Episodes without what they say of the facts; one that a consolidated one stood for stands alone again."""
-        for ref in dict.fromkeys(one.merged_into for one in gone.episodes if one.merged_into):
-            originals = await self._episodes.dissolve(tx, ref)
-            await self._episodes.put(tx, originals, ready)
-        for before in gone.episodes:
-            after = self._narrowed(before, gone.wordings)
-            await self._index.remove(tx, "episode", [before.id])
-            await episode_rows.delete(tx, [before.id])
-            if after is None:
-                continue
-            await episode_rows.insert(tx, replace(after, merged_into=None))
-            if after.deleted_at:
-                await episode_rows.set_deleted(tx, after.id, after.deleted_at)
-            else:
-                await self._episodes.put(tx, [after], ready)
+    def _pairs(self, gone: Forgotten) -> list[tuple[Episode, Episode | None]]:
+        return [(one, self._narrowed(one, gone.wordings)) for one in gone.episodes]
 
     async def _cut_traces(self, tx: Transaction, wordings: Sequence[Fact]) -> None:
         """The words kept of compressed turns, and those noted of a topic that is not closed."""

@@ -502,6 +502,28 @@ def detect(text: str, fallback: str | None = None, packs: Mapping[str, LanguageP
     return best if scores[best] > rest else guess
 
 
+def chat_language(text: str, before: str, packs: Mapping[str, LanguagePack]) -> str:
+    """The language a chat is in after a message, which short messages and our own words follow.
+
+    It changes only with a message that is clearly in another one: a single telling word may be a name (Ben) or a word
+    of both (come), so it has to be a greeting, or the letters of the whole have to speak for the same language.
+    """
+    spoken = detect(text, before, packs)
+    pack = packs[spoken]
+    if spoken == before or before not in packs:
+        return spoken
+    words = words_of(text)
+    if pack.script == "han":
+        return spoken if len(words) > 1 else before
+    guess, certainty = _guess(text, tuple(packs))
+    several = _function_word_scores(text, packs)[spoken] >= _SEVERAL_WORDS
+    greets = any(word in pack.words["greetings"] and word not in packs[before].words["greetings"] for word in words)
+    return spoken if several or greets or (guess == spoken and certainty >= 0.5) else before
+
+
+_SEVERAL_WORDS = 1.3  # what more than one telling word scores
+
+
 def _function_word_scores(text: str, packs: Mapping[str, LanguagePack]) -> dict[str, float]:
     """How strongly the words and letters of a text speak for each language; a word of two languages counts half."""
     scores = dict.fromkeys(packs, 0.0)

@@ -63,6 +63,25 @@ def tells_change(draft: FactDraft, pack: LanguagePack, surely: float) -> bool:
     return draft.kind != "statement" and _topics(draft.quote, pack).get(opinion.CHANGE, 0.0) >= surely
 
 
+def about_else(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack], surely: float) -> bool:
+    """Whether both are surely about something, and not about the same: a new job takes no home away."""
+    mine = _about(draft.attribute, draft.quote, packs[draft.language], surely)
+    theirs = _about(fact.attribute, fact.fact, packs.get(fact.language, packs[draft.language]), surely)
+    return bool(mine and theirs) and mine != theirs
+
+
+def _about(attribute: str, text: str, pack: LanguagePack, surely: float) -> str:
+    """What a rule says a fact is about; where that may be anything, what the opinion says."""
+    if attribute not in _BROAD:
+        return attribute
+    topics = _topics(text, pack)
+    top = _top(topics)
+    return top if top not in _BROAD and topics.get(top, 0.0) >= surely else ""
+
+
+_BROAD = frozenset({"", "habit", "like", "dislike", "favourite", "identity", "decision"})
+
+
 def _common(draft: FactDraft, fact: Fact, pack: LanguagePack, packs: Mapping[str, LanguagePack]) -> dict[str, float]:
     """What the texts themselves tell."""
     whole, part = _topics(draft.quote, pack), _topics(draft.fact, pack)

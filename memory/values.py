@@ -109,6 +109,7 @@ class Turn:
     topic_shift: bool = False
     summarized_at: datetime | None = None
     language: str = "en"
+    chat_language: str = "en"  # of the chat after it: our own words follow that
     learned: tuple[Fact, ...] = ()
     confirmed: tuple[Fact, ...] = ()
     superseded: tuple[Fact, ...] = ()

@@ -29,6 +29,7 @@ class Inbound:
     quoted: str = ""
     quoted_from: str = ""
     corrects: str = ""  # the id of the message this one, edited, takes the place of
+    known_only: bool = False  # passed over unless the message it corrects was taken
     answer: str = ""  # the sentence that is all there is to say: what came cannot be read
     language: str = ""  # of sentences, where nothing was said in the chat yet
 

@@ -85,6 +85,7 @@ async def _serve(loaded: "LoadedSettings") -> None:
 def _tell_the_end(exc: Exception, loaded: "LoadedSettings") -> None:
     import traceback
 
+    from assistant.errors import ChannelFailed
     from assistant.logs import get_logger
     from assistant.redact import Redactor
 
@@ -92,6 +93,9 @@ def _tell_the_end(exc: Exception, loaded: "LoadedSettings") -> None:
     redact = Redactor(loaded.settings.secrets())
     reasons = exc.exceptions if isinstance(exc, ExceptionGroup) else (exc,)
     for reason in reasons:
+        if isinstance(reason, ChannelFailed):
+            print(redact(f"Olvido stopped. {reason}"), file=sys.stderr)
+            continue
         last = traceback.format_exception_only(reason)[-1].strip()
         print(redact(f"Olvido stopped, a part of it failed: {last}"), file=sys.stderr)
     print(f"The whole story is in {loaded.settings.data_dir / 'logs'}.", file=sys.stderr)

@@ -33,6 +33,14 @@ class NeverDelivered(Exception):
     """The chat is gone, or has blocked the bot."""
 
 
+class GroupMoved(Exception):
+    """The group is a supergroup now, with another id."""
+
+    def __init__(self, to: int) -> None:
+        super().__init__()
+        self.to = to
+
+
 class PlaceGone(Exception):
     """The message that was to be changed is not there any more."""
 
@@ -146,16 +154,17 @@ class Api:
         return await self._insist(target, attempt), attempts > 1
 
     async def sweep(self, target: Target, place: int) -> None:
-        """Removes a placeholder of ours that nobody knows of: it is there already if it cannot be changed into one."""
-        from telegram.error import BadRequest, TelegramError
+        """Removes a placeholder of ours that nobody knows of: it is there already if it cannot be changed into one.
+
+        As insistent as any delivery: what is not swept now stays in the chat for good.
+        """
+        from telegram.error import BadRequest
 
         try:
-            await self.bot.edit_message_text(PLACEHOLDER, target.chat, place)
+            await self._insist(target, lambda: self.bot.edit_message_text(PLACEHOLDER, target.chat, place))
         except BadRequest as exc:
             if "not modified" in exc.message.lower():
                 await self.take_away(target, str(place))
-        except TelegramError as exc:
-            self._log.info("not_swept", reason=type(exc).__name__)
 
     async def fill(self, target: Target, place: str, rich: Rich, offers: Sequence[Offer] = ()) -> None:
         """Puts words and buttons into a place; without entities where the server refuses them."""
@@ -257,7 +266,9 @@ class Api:
                 if "chat not found" in exc.message.lower():
                     raise NeverDelivered from None
                 raise
-            except (Forbidden, ChatMigrated) as exc:
+            except ChatMigrated as exc:
+                raise GroupMoved(exc.new_chat_id) from None
+            except Forbidden as exc:
                 self._log.warning("never_delivered", chat=target.chat, reason=type(exc).__name__)
                 raise NeverDelivered from None
             except InvalidToken:

@@ -17,9 +17,10 @@ from assistant.errors import AssistantError, NotDelivered
 from assistant.logs import get_logger
 from assistant.said import Said
 from assistant.telegram import messages
-from assistant.telegram.api import Api, NeverDelivered, open_bot
-from assistant.telegram.documents import read_document
+from assistant.telegram.api import Api, GroupMoved, NeverDelivered, open_bot
+from assistant.telegram.documents import Documents
 from assistant.telegram.menu import DEFAULT, set_menu
+from assistant.telegram.moved import Moved
 from assistant.telegram.polling import Polling
 from assistant.telegram.replies import Replies
 from assistant.telegram.strangers import Strangers
@@ -41,11 +42,15 @@ class TelegramChannel:
     """People on the list talk to their own memory; a listed group has one of its own."""
 
     name = "telegram"
+    endless = True
 
     def __init__(self, settings: "Settings", packs: "Mapping[str, LanguagePack]") -> None:
         self._settings = settings.telegram
         self._serve = settings.serve
         self._packs = packs
+        self._documents = Documents(self._settings)
+        self._moved = Moved(Path(settings.data_dir) / "telegram" / "moved")
+        self._people = self._moved.people(self._settings.people)
         self._strangers = Strangers(Path(settings.data_dir) / "telegram" / "strangers")
         self._log = get_logger(part="telegram")
         self._ready = asyncio.Event()
@@ -64,14 +69,14 @@ class TelegramChannel:
         self._mailbox = mailbox
         async with open_bot(self._settings) as bot:
             self._api = Api(bot, self._settings, delivery_seconds=self._serve.delivery_seconds)
-            self._replies = Replies(self._api, mailbox, self._pause)
+            self._replies = Replies(self._api, mailbox, self._pause, self._target)
             self._typing = Typing(self._api, self._settings.typing_seconds)
             polling = Polling(bot, self._settings, self._tell_problem)
             try:
                 self._me = await polling.introduced()
                 self._ready.set()
                 await polling.lasting(lambda: set_menu(bot, self._packs))
-                await polling.run(self._heard_all)
+                await polling.run(self._heard_safely)
             finally:
                 self._ready.clear()
                 await self._typing.close()
@@ -95,11 +100,31 @@ class TelegramChannel:
         except NotDelivered:
             self._try_later(message)
             raise
+        except GroupMoved as exc:
+            if not await asyncio.to_thread(self._move, self._target(message).chat, exc.to):
+                self._log.warning("given_up", chat=message.chat)
+                return
+            self._try_later(message)
+            raise NotDelivered("The group moved.") from None
         except TelegramError as exc:  # it will not take it the next time either
             self._log.error("refused", chat=message.chat, reason=type(exc).__name__, why=str(exc))
 
-    def _try_later(self, message: Received) -> None:
+    def _target(self, message: Received) -> Target:
+        """Where a reply goes now."""
         target = target_of(message)
+        return replace(target, chat=self._moved.now(target.chat))
+
+    def _move(self, old: int, new: int) -> bool:
+        """A group on the list became a supergroup: its memory is there from now on. Whether it was on the list."""
+        if old not in self._people and new not in self._people:
+            return False
+        if self._moved.note(old, new):
+            self._people = self._moved.people(self._settings.people)
+            self._log.warning("group_moved", old=old, new=new, todo="put the new id into telegram.people")
+        return True
+
+    def _try_later(self, message: Received) -> None:
+        target = self._target(message)
         wait = max(self._settings.retry_seconds, self._api.flooded(target.chat))
         loop = asyncio.get_running_loop()
         loop.call_later(wait, self._mailbox.wake, target.owner, self.name, message.chat)
@@ -116,31 +141,23 @@ class TelegramChannel:
 
     # -- what comes in
 
-    async def _heard_all(self, updates: "Sequence[Update]") -> None:
-        """Those of one chat in order, different chats at the same time."""
-        chats: dict[int, list[Update]] = {}
-        for update in updates:
-            chat = update.effective_chat
-            if update.message is not None:
-                self._api.saw(update.message.chat.id, update.message.message_id)
-            chats.setdefault(chat.id if chat else 0, []).append(update)
-        await asyncio.gather(*(self._heard_in_order(of_one) for of_one in chats.values()))
-
-    async def _heard_in_order(self, updates: "Sequence[Update]") -> None:
-        for update in updates:
-            try:
-                await self._heard(update)
-            except AssistantError:  # it is being stopped: the update comes again
-                raise
-            except EngineError as exc:  # it cannot be written down: told, as nobody would answer it
-                self._log.warning("refused_update", reason=str(exc))
-                if update.effective_chat and update.effective_message:
-                    await self._api.tell(update.effective_chat.id, None, str(exc))
-            except Exception:  # noqa: BLE001 (one update that breaks something is not everybody's; logged)
-                self._log.exception("update_failed", update=update.update_id)
+    async def _heard_safely(self, update: "Update") -> None:
+        if update.message is not None:
+            self._api.saw(update.message.chat.id, update.message.message_id)
+        try:
+            await self._heard(update)
+        except AssistantError:  # it is being stopped: the update comes again
+            raise
+        except EngineError as exc:  # it cannot be written down: told, as nobody would answer it
+            self._log.warning("refused_update", reason=str(exc))
+            if update.effective_chat and update.effective_message:
+                await self._api.tell(update.effective_chat.id, None, str(exc))
+        except Exception:  # noqa: BLE001 (one update that breaks something is not everybody's; logged)
+            self._log.exception("update_failed", update=update.update_id)
 
     async def _heard(self, update: "Update") -> None:
         if update.message is not None:
+            await self._read_move(update.message)
             await self._message(update.message)
         elif update.edited_message is not None:
             await self._message(update.edited_message, edited=True)
@@ -149,19 +166,28 @@ class TelegramChannel:
         elif update.message_reaction is not None:
             await self._reaction(update.message_reaction)
 
+    async def _read_move(self, message: "Message") -> None:
+        """Told by Telegram itself, in the old group and in the new one."""
+        if message.migrate_to_chat_id:
+            await asyncio.to_thread(self._move, message.chat.id, message.migrate_to_chat_id)
+        elif message.migrate_from_chat_id:
+            await asyncio.to_thread(self._move, message.migrate_from_chat_id, message.chat.id)
+
     async def _message(self, message: "Message", *, edited: bool = False) -> None:
         user, chat = message.from_user, message.chat
         if user is None or user.is_bot or chat.type == "channel":
             return
-        if chat.type != "private" and not messages.is_addressed(message, self._me):
-            return
-        owner = await self._owner(chat, user, message)
+        named = chat.type == "private" or messages.is_addressed(message, self._me)
+        if named:
+            owner = await self._owner(chat, user, message)
+        else:  # it may have named us before it was edited
+            owner = self._people.get(chat.id) if edited and user.id in self._people else None
         if owner is None:
             return
         sentence = messages.unreadable(message)
         words = messages.words_of(message, self._me)
-        if message.document is not None and not sentence:
-            words, sentence = await read_document(message, words, self._settings)
+        if message.document is not None and not sentence and named:
+            words, sentence = await self._documents.read(message, words)
         key = messages.message_key(message, user.id)
         base = Inbound(
             owner=owner,
@@ -176,8 +202,8 @@ class TelegramChannel:
         if edited:
             when = int(message.edit_date.timestamp()) if message.edit_date else 0
             version = f"{when}.{zlib.crc32(base.content.encode('utf-8', 'replace')):x}"  # twice in a second is twice
-            if not sentence:
-                await self._take(replace(base, message=f"{key}~{version}", corrects=key))
+            if base.content and (words.text or not sentence):  # a caption, too; a place that moves is no edit
+                await self._take(replace(base, message=f"{key}~{version}", corrects=key, known_only=not named))
         elif sentence:
             about = replace(base, message=key if not words.text else f"m{key}", text="", quoted="", answer=sentence)
             await self._take(about)
@@ -194,7 +220,7 @@ class TelegramChannel:
 
     async def _owner(self, chat: "Chat", user: "User", message: "Message") -> str | None:
         """Whose memory it is for; whoever is not on the list is told once, and nothing else happens."""
-        people = self._settings.people
+        people = self._people
         known = people.get(user.id) is not None
         if chat.type == "private":
             if known:
@@ -223,7 +249,7 @@ class TelegramChannel:
         from telegram import Message
 
         user, message = query.from_user, query.message
-        people = self._settings.people
+        people = self._people
         answer = self._api.bot.answer_callback_query
         chat = message.chat if message else None
         number = user.id if chat is None or chat.type == "private" else chat.id
@@ -249,7 +275,7 @@ class TelegramChannel:
 
     async def _reaction(self, given: "MessageReactionUpdated") -> None:
         """👍 and 👎 tell how what was talked about came out."""
-        user, people = given.user, self._settings.people
+        user, people = given.user, self._people
         number = given.chat.id
         if user is None or user.id not in people or number not in people or (number > 0 and number != user.id):
             return

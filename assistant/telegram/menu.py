@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from assistant.commands import HANDLERS
+from assistant.commands import HANDLERS, LEAVING
 from assistant.logs import get_logger
 
 if TYPE_CHECKING:
@@ -31,4 +31,5 @@ async def set_menu(bot: "Bot", packs: "Mapping[str, LanguagePack]") -> None:
 def menu(packs: "Mapping[str, LanguagePack]", code: str) -> list[tuple[str, str]]:
     """Names and descriptions, /start first."""
     english, pack = packs[DEFAULT], packs[code]
-    return [(name, (pack.commands.get(name) or english.commands.get(name) or name)[:LONGEST]) for name in HANDLERS]
+    names = [name for name in HANDLERS if name not in LEAVING]
+    return [(name, (pack.commands.get(name) or english.commands.get(name) or name)[:LONGEST]) for name in names]

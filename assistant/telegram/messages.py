@@ -8,10 +8,11 @@ from assistant.commands import is_command
 from memory.language import well_formed
 
 if TYPE_CHECKING:
-    from telegram import Document, Message, MessageEntity, User
+    from telegram import Chat, Document, Message, MessageEntity, MessageOrigin, User
 
 LONGEST_NAME = 80  # characters
 LONGEST_QUOTE = 4_000  # characters of what is replied to
+NOT_PASSED_ON = "(Telegram does not pass its words on.)"
 TEXT_TYPES = re.compile(r"text/.+|application/(?:json|xml|toml|yaml|x-yaml|x-sh|javascript|sql|x-tex|rtf\b.*|x-subrip)")
 TEXT_NAMES = re.compile(
     r".+\.(?:txt|md|markdown|rst|org|tex|csv|tsv|json|jsonl|xml|html?|css|ya?ml|toml|ini|cfg|conf|log|diff|patch|srt|vtt"
@@ -47,33 +48,46 @@ def is_addressed(message: "Message", me: "User") -> bool:
     replied = message.reply_to_message
     if replied is not None and replied.from_user is not None and replied.from_user.id == me.id:
         return not _topic_begins(replied)
-    if is_command(text) and message.forward_origin is None:
+    if is_command(text) and message.forward_origin is None and message.via_bot is None:
         _, at, bot = text.split(maxsplit=1)[0].partition("@")
         return not at or bot.lower() == (me.username or "").lower()
     return any(_is_us(entity.type, words, entity.user, me) for entity, words in _entities(message))
 
 
 def words_of(message: "Message", me: "User") -> Words:
-    """What was said; a forwarded message has no words of its own, and a command quotes nothing."""
+    """What was said; what is forwarded or another bot's is not the sender's words, and a command quotes nothing."""
     text = _without_us(message, me).strip()
-    origin = message.forward_origin
-    if origin is not None:
+    if message.forward_origin is not None:
         return Words(text="", quoted=text, quoted_from=f"Forwarded from {forwarded_from(message)}")
-    replied = message.reply_to_message
-    if replied is None or _topic_begins(replied) or is_command(text):
+    if message.via_bot is not None:
+        return Words(text="", quoted=text, quoted_from=f"Sent through the bot {one_line(message.via_bot.name)}")
+    if is_command(text):
         return Words(text=text)
-    quote = message.quote.text if message.quote else replied.text or replied.caption or ""
-    if not quote.strip():
-        return Words(text=text)
-    return Words(text=text, quoted=quote[:LONGEST_QUOTE], quoted_from=f"In reply to {_sender(replied, me)}")
+    quoted, where = _replied_to(message, me)
+    return Words(text=text, quoted=quoted[:LONGEST_QUOTE], quoted_from=where) if quoted.strip() else Words(text=text)
+
+
+def _replied_to(message: "Message", me: "User") -> tuple[str, str]:
+    """The words a message replies to, or the part of them that is quoted, and whose they are."""
+    chosen = message.quote.text if message.quote else ""
+    replied, elsewhere = message.reply_to_message, message.external_reply
+    if replied is not None and not _topic_begins(replied):
+        return chosen or replied.text or replied.caption or "", f"In reply to {_sender(replied, me)}"
+    if elsewhere is not None:  # Telegram passes on only what was marked of it
+        return chosen or NOT_PASSED_ON, f"In reply to {_said_by(elsewhere.origin, elsewhere.chat)}, in another chat"
+    return chosen, "In reply to somebody"
 
 
 def forwarded_from(message: "Message") -> str:
     """Who said what was forwarded, as far as Telegram tells."""
-    origin = message.forward_origin
+    return _said_by(message.forward_origin, message.chat)
+
+
+def _said_by(origin: "MessageOrigin | None", otherwise: "Chat | None") -> str:
     user, chat = getattr(origin, "sender_user", None), getattr(origin, "sender_chat", None)
     found = user.full_name if user else getattr(origin, "sender_user_name", None)
-    return one_line(found or (chat or getattr(origin, "chat", None) or message.chat).effective_name or "somebody")
+    place = chat or getattr(origin, "chat", None) or otherwise
+    return one_line(found or (place.effective_name if place else "") or "somebody")
 
 
 def unreadable(message: "Message") -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from assistant.errors import AssistantError, ChannelFailed
 from assistant.logs import get_logger
-from assistant.telegram.api import wait_seconds
+from assistant.telegram.api import open_bot, wait_seconds
 
 if TYPE_CHECKING:
     from telegram import Bot, Update, User
@@ -15,12 +15,27 @@ if TYPE_CHECKING:
 
 WANTED = ("message", "edited_message", "callback_query", "message_reaction")
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError, OSError)
+OTHERS_WAIT_SECONDS = 1.0  # how long news of all chats wait for what is slow in one
 T = TypeVar("T")
+Heard = Callable[["Update"], Awaitable[None]]
 TOKEN_REFUSED = "Telegram does not accept the bot's token. Get the right one from @BotFather and set telegram.token."
 OTHER_POLLER = (
     "Another program asks Telegram for the messages of the same bot, or gets them by a webhook. Stop the other one, or "
     "make a bot of its own for each with @BotFather."
 )
+
+
+async def name_of_bot(settings: "TelegramSettings") -> tuple[str, str]:
+    """The name of the bot whose token is configured, or what is wrong; asked once."""
+    from telegram.error import InvalidToken, TelegramError
+
+    try:
+        async with open_bot(settings) as bot:
+            return (await bot.get_me()).name, ""
+    except InvalidToken:
+        return "", TOKEN_REFUSED
+    except TelegramError as exc:
+        return "", f"Telegram cannot be reached ({type(exc).__name__}). Check the network, telegram.base_url and proxy."
 
 
 class Polling:
@@ -37,19 +52,40 @@ class Polling:
         await self.lasting(self._bot.initialize)
         return self._bot.bot
 
-    async def run(self, heard: "Callable[[Sequence[Update]], Awaitable[None]]") -> None:
-        """Until cancelled; raises ChannelFailed when the token is refused or another program keeps polling."""
+    async def run(self, heard: "Heard") -> None:
+        """Until cancelled; raises ChannelFailed when the token is refused or another program keeps polling.
+
+        Updates of one chat are heard in order, those of different chats at the same time: whoever sends something slow
+        to read holds up nobody else. What is not heard yet is not confirmed, so it is in every answer until it is.
+        """
         offset: int | None = None
-        while True:
-            updates, after = await self.lasting(lambda offset=offset: self._ask(offset))  # type: ignore[misc]
-            try:
-                if updates:
-                    await heard(updates)
-            except AssistantError as exc:  # not taken: they come again
-                self._log.info("not_taken", reason=type(exc).__name__)
-                await asyncio.sleep(self._settings.retry_seconds)
-                continue
-            offset = after
+        unconfirmed: dict[int, asyncio.Task[None]] = {}
+        newest: dict[int, asyncio.Task[None]] = {}  # of each chat
+        try:
+            while True:
+                updates, after = await self.lasting(lambda offset=offset: self._ask(offset))  # type: ignore[misc]
+                for update in updates:
+                    if update.update_id not in unconfirmed:
+                        chat = update.effective_chat.id if update.effective_chat else 0
+                        hearing = _in_order(newest.get(chat), heard, update)
+                        newest[chat] = asyncio.create_task(hearing, name=f"telegram update {update.update_id}")
+                        unconfirmed[update.update_id] = newest[chat]
+                if unconfirmed:
+                    await asyncio.wait(unconfirmed.values(), timeout=OTHERS_WAIT_SECONDS)
+                again = {number: task.exception() for number, task in unconfirmed.items() if task.done()}
+                again = {number: failure for number, failure in again.items() if failure is not None}
+                slow = [number for number, task in unconfirmed.items() if not task.done()]
+                offset = min([*slow, *again], default=after)
+                done = {number for number in unconfirmed if offset and number < offset}
+                unconfirmed = {number: task for number, task in unconfirmed.items() if number not in {*done, *again}}
+                newest = {chat: task for chat, task in newest.items() if not task.done()}
+                if again:  # not taken: they come again
+                    self._log.info("not_taken", reason=type(next(iter(again.values()))).__name__)
+                    await asyncio.sleep(self._settings.retry_seconds)
+        finally:
+            for task in unconfirmed.values():
+                task.cancel()
+            await asyncio.gather(*unconfirmed.values(), return_exceptions=True)
 
     async def _ask(self, offset: int | None) -> "tuple[Sequence[Update], int | None]":
         """New updates, and the offset that confirms them; what cannot be read as an update is passed over.
@@ -102,6 +138,15 @@ class Polling:
                 return result
             await asyncio.sleep(wait)
             pause = min(2 * pause, self._settings.retry_max_seconds)
+
+
+async def _in_order(before: "asyncio.Task[None] | None", heard: "Heard", update: "Update") -> None:
+    """Hears an update of a chat after the one before it; if that has to come again, so has this."""
+    if before is not None:
+        await asyncio.wait([before])
+        if before.cancelled() or before.exception() is not None:
+            raise AssistantError("The update before it was not taken.")
+    await heard(update)
 
 
 def _check_ids(update: "Update") -> None:

@@ -14,10 +14,10 @@ from assistant.errors import AssistantError
 from assistant.logs import get_logger
 from assistant.offers import Offer
 from assistant.said import Said, joined
-from assistant.telegram.api import Api, NeverDelivered, PlaceGone
+from assistant.telegram.api import Api, GroupMoved, NeverDelivered, PlaceGone
 from assistant.telegram.markdown import Rich, render
 from assistant.telegram.split import split
-from assistant.telegram.target import Target, target_of
+from assistant.telegram.target import Target
 from memory.errors import EngineError
 from memory.language import well_formed
 from memory.values import Received
@@ -52,10 +52,17 @@ class Showing:
 class Replies:
     """All replies on their way."""
 
-    def __init__(self, api: Api, mailbox: Mailbox, pause_seconds: Callable[[Target, bool], float]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        mailbox: Mailbox,
+        pause_seconds: Callable[[Target, bool], float],
+        target_of: Callable[[Received], Target],
+    ) -> None:
         self._api = api
         self._mailbox = mailbox
         self._pause = pause_seconds
+        self._target_of = target_of
         self._showing: dict[tuple[str, int], Showing] = {}
         self._log = get_logger(part="telegram")
 
@@ -64,7 +71,7 @@ class Replies:
         key = (message.chat, message.id)
         showing = self._showing.get(key)
         if showing is None:
-            showing = self._showing[key] = Showing(message=message, target=target_of(message))
+            showing = self._showing[key] = Showing(message=message, target=self._target_of(message))
             showing.task = asyncio.create_task(self._show(showing), name=f"telegram reply {message.id}")
         showing.said.append(said)
         showing.changed.set()
@@ -73,7 +80,7 @@ class Replies:
         """Delivers a whole reply."""
         showing = self._showing.pop((message.chat, message.id), None)
         if showing is None:
-            showing = Showing(message=message, target=target_of(message))
+            showing = Showing(message=message, target=self._target_of(message))
         elif showing.task is not None:
             showing.ending.set()
             await showing.task  # what it is doing just now is not cut off: a place would be lost
@@ -126,7 +133,7 @@ class Replies:
             await self._deliver(showing, parts, patient=False)
         except RetryAfter as exc:
             self._api.note_flood(showing.target.chat, wait_seconds(exc))
-        except (TelegramError, NeverDelivered, AssistantError, EngineError) as exc:
+        except (TelegramError, NeverDelivered, GroupMoved, AssistantError, EngineError) as exc:
             self._log.info("not_shown", reason=type(exc).__name__)
         return False
 
@@ -157,18 +164,23 @@ class Replies:
             showing.shown[number] = part
 
     async def _open(self, showing: Showing, number: int) -> None:
+        """A place for a part. Where an earlier try may have made one without our hearing of it, that is removed before
+        the new one is noted: whatever happens until then, the next try begins at the same id and finds both."""
         target, message = showing.target, showing.message
         assert showing.places is not None
-        before = showing.opening if showing.opening is not None else self._api.newest(target)
+        tried = showing.opening is not None
+        if showing.opening is None:
+            showing.opening = self._api.newest(target)
+        before = showing.opening
         await self._mailbox.note(target.owner, message, number, f"{OPENING}{before}")
         place, again = await self._api.open_place(target)
-        showing.places[number] = str(place)
-        await self._mailbox.note(target.owner, message, number, str(place))
-        if again or showing.opening is not None:
-            showing.opening = None
+        if again or tried:
             for near in range(before + 1, min(place, before + 1 + SWEPT)):
                 if not await self._mailbox.knows(target.owner, message, str(near)):
                     await self._api.sweep(target, near)
+        showing.opening = None
+        showing.places[number] = str(place)
+        await self._mailbox.note(target.owner, message, number, str(place))
 
 
 def parts_of(reply: Sequence[Said]) -> list[Part]:

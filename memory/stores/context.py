@@ -190,6 +190,16 @@ async def statements_of_turns(reader: Reader, turn_ids: Sequence[int]) -> list[S
     return [_statement(row) for row in rows]
 
 
+async def statements_of_reply(reader: Reader, session_id: int, turn_id: int) -> list[Statement]:
+    """Statements made from the turn after one of the user, if it is the assistant's."""
+    rows = await reader.fetch_all(
+        "SELECT * FROM statements WHERE turn_id = (SELECT min(id) FROM turns WHERE session_id = ? AND id > ?) "
+        "AND kind = 'observation'",
+        (session_id, turn_id),
+    )
+    return [_statement(row) for row in rows]
+
+
 async def statements_between(
     reader: Reader, since: datetime | None, until: datetime | None, limit: int
 ) -> list[Statement]:

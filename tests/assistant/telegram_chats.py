@@ -58,6 +58,13 @@ class World:
         await self.idle(daemon)
         return [shown for shown in self.bot.chat(chat) if shown.id not in before]
 
+    async def ask_meanwhile(self, text: str, user: int) -> list[Shown]:
+        """The same while somebody else still waits."""
+        before = {shown.id for shown in self.bot.chat(user)}
+        self.bot.say(user, text)
+        await self.until(lambda: [one for one in self.bot.chat(user) if one.id not in before and one.text != "…"])
+        return [shown for shown in self.bot.chat(user) if shown.id not in before]
+
     def _with(self, text: str, chat: int) -> list[Shown]:
         return [shown for shown in self.bot.chat(chat) if text in shown.text]
 

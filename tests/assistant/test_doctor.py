@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from assistant.cli import app
-from assistant.doctor import _TELEGRAM_TOKEN
 from assistant.testing import EchoServer, fails, settings_for
+from assistant.testing_telegram import BotServer
 
 KEY = "kq9-verysecretkey-1234567890"
 
@@ -100,6 +100,12 @@ def test_a_clock_that_is_behind_is_noticed(server, tmp_path):
     assert code == 1 and found["clock"]["state"] == "problem"
 
 
-def test_a_token_of_telegram_is_known_by_its_form():
-    assert _TELEGRAM_TOKEN.fullmatch("123456789:" + "A" * 35)
-    assert not _TELEGRAM_TOKEN.fullmatch("123456789")
+def test_the_bot_is_asked_for_its_name_and_a_wrong_token_is_told_without_it(server, tmp_path):
+    with BotServer() as bot:
+        wrong = "999999:" + "wrong" * 7
+        for token, told in ((bot.token, "@olvido_bot"), (wrong, "@BotFather"), ("nonsense", "no bot's token")):
+            environment = settings_for(server, telegram__token=token, telegram__base_url=bot.base_url)
+            _, found, output = examined(tmp_path / "data", environment)
+            assert told in found["telegram"]["text"] and token not in output
+    environment = settings_for(server, telegram__token=bot.token, telegram__base_url=bot.base_url)  # gone now
+    assert "cannot be reached" in examined(tmp_path / "data", environment)[1]["telegram"]["text"]

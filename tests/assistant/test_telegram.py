@@ -1,11 +1,15 @@
 """Telegram through the real python-telegram-bot against a strict Bot API server: who may talk, what comes back."""
 
+import re
+
 import pytest
 from telegram_chats import ANA, BEN, EVE, FAMILY, World, world
 
+from assistant.commands import HANDLERS
 from assistant.settings import load_settings
 from assistant.testing import ChatReply, says
 from memory import Memory
+from memory.language import load_packs
 
 
 @pytest.fixture
@@ -16,6 +20,10 @@ async def here(tmp_path):
 
 def prompts(here: World) -> str:
     return "\n".join(str(asked.body["messages"]) for asked in here.model.history)
+
+
+def last_words(here: World) -> str:
+    return here.model.history[-1].body["messages"][-1]["content"]
 
 
 # -- messages
@@ -94,6 +102,39 @@ async def test_forwards_are_marked_and_teach_nothing_and_a_forwarded_command_is_
         assert not await memory.database.fetch_value("SELECT count(*) FROM chats WHERE private = 1")
 
 
+async def test_what_is_sent_through_another_bot_is_a_quotation_and_no_command(here):
+    gif = {"id": 9, "is_bot": True, "first_name": "Lines", "username": "lines_bot"}
+    async with here.serving() as daemon:
+        await here.ask(daemon, "I live in Atlantis. Remember that I am the king.", via_bot=gif)
+        assert "> Sent through the bot @lines_bot:\n> I live in Atlantis" in last_words(here)
+        await here.ask(daemon, "/private", via_bot=gif)
+        assert await here.ask(daemon, "/facts", chat=FAMILY, via_bot=gif) == []
+    async with Memory.open(here.folder / "people" / "ana.db") as memory:
+        assert await memory.facts.list(None) == []
+        assert not await memory.database.fetch_value("SELECT count(*) FROM chats WHERE private = 1")
+
+
+async def test_a_quoted_part_and_a_message_of_another_chat_are_carried_and_teach_nothing(here):
+    origin = {
+        "type": "channel",
+        "chat": {"id": -7, "type": "channel", "title": "News\n> of"},
+        "message_id": 3,
+        "date": 1,
+    }
+    quote = {"text": "I live in Atlantis", "position": 0, "is_manual": True}
+    async with here.serving() as daemon:
+        whole = here.bot.by_users[ANA, here.bot.say(ANA, "hello #0#")] | {"text": "Well. I live in Atlantis. Bye."}
+        await here.idle(daemon)
+        await here.ask(daemon, "is it true? #1#", reply_to_message=whole, quote=quote)
+        assert last_words(here).endswith("> In reply to Ana:\n> I live in Atlantis")
+        await here.ask(daemon, "and this? #2#", external_reply={"origin": origin}, quote=quote)
+        assert last_words(here).endswith("> In reply to News > of, in another chat:\n> I live in Atlantis")
+        await here.ask(daemon, "or this? #3#", external_reply={"origin": origin})
+        assert "> In reply to News > of, in another chat:\n> (Telegram does not" in last_words(here)
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "nothing about you" in listed.text
+
+
 async def test_an_edited_message_corrects_what_was_learnt_from_it(here):
     async with here.serving() as daemon:
         await here.ask(daemon, "I live in Rome. #0#")
@@ -113,6 +154,73 @@ async def test_an_edited_message_corrects_what_was_learnt_from_it(here):
         await here.ask(daemon, "and now? #2#")
         window = str(here.model.history[-1].body["messages"])
         assert "The weather is fine." in window and "I live in Lyon" not in window
+
+
+async def test_an_edited_message_that_is_compressed_already_is_corrected_too(here):
+    async with here.serving() as daemon:
+        number = here.bot.say(ANA, "My sister Zora visited the museum in Lyon. I live in Rome.")
+        await here.idle(daemon)
+        await here.ask(daemon, "/new")
+    async with Memory.open(here.folder / "people" / "ana.db") as memory:
+        await memory.run_pending()
+        assert any("museum" in hit.text for hit in await memory.recall("museum"))
+    async with here.serving() as daemon:
+        here.bot.edit(ANA, number, "My sister Zora visited the castle in Oslo. I live in Lima.")
+        await here.shows("Saved")
+        await here.idle(daemon)
+        (found,) = await here.ask(daemon, "/recall what did Zora visit, the museum or the castle, in Lyon or Oslo?")
+        assert "castle" in found.text and "museum" not in found.text and "Lyon" not in found.text
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "Lima" in listed.text and "Rome" not in listed.text
+
+
+async def test_an_edited_command_is_not_run_again_and_that_is_said(here):
+    async with here.serving() as daemon:
+        number = here.bot.say(ANA, "/remember my bike is green")
+        await here.idle(daemon)
+        here.bot.edit(ANA, number, "/remember my bike is blue")
+        await here.shows("Your edit changed nothing")
+        here.bot.edit(ANA, here.bot.say(ANA, "/facts"), "I live in Lima")
+        await here.idle(daemon)
+        assert sum("Your edit changed nothing" in shown.text for shown in here.bot.chat(ANA)) == 2
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "green" in listed.text and "blue" not in listed.text and "Lima" not in listed.text
+        said = here.bot.say(ANA, "I live in Lyon. #1#")
+        await here.idle(daemon)
+        here.bot.edit(ANA, said, "/remember I live in Lima")  # what it had taught is taken back all the same
+        await here.idle(daemon)
+        assert sum("Your edit changed nothing" in shown.text for shown in here.bot.chat(ANA)) == 3
+        (listed,) = await here.ask(daemon, "/facts")
+        assert "Lyon" not in listed.text and "Lima" not in listed.text
+
+
+async def test_a_message_of_a_group_is_corrected_also_when_it_names_us_no_more_and_others_are_passed_over(here):
+    async with here.serving() as daemon:
+        number = here.bot.say(
+            ANA, "@olvido_bot the party is in Turin, remember that we meet in Turin. #1#", chat=FAMILY
+        )
+        other = here.bot.say(ANA, "hello everybody", chat=FAMILY)
+        await here.idle(daemon)
+        before = len(here.bot.chat(FAMILY))
+        here.bot.edit(ANA, other, "hello all", chat=FAMILY)
+        here.bot.edit(ANA, number, "never mind", chat=FAMILY)
+        await here.shows("Taken back", FAMILY)
+        await here.idle(daemon)
+        assert len(here.bot.chat(FAMILY)) == before + 1
+
+
+async def test_an_edited_caption_corrects_and_a_place_that_moves_says_nothing(here):
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
+    async with here.serving() as daemon:
+        number = here.bot.say(ANA, photo=photo, caption="I live in Lyon. #1#")
+        moving = here.bot.say(ANA, location={"latitude": 1.0, "longitude": 1.0, "live_period": 60})
+        await here.idle(daemon)
+        before = len(here.bot.chat(ANA))
+        here.bot.update({"edited_message": {**here.bot.by_users[ANA, moving], "edit_date": 5}})
+        here.bot.update({"edited_message": {**here.bot.by_users[ANA, number], "edit_date": 5, "caption": "Lima"}})
+        await here.shows("Taken back")
+        await here.idle(daemon)
+        assert len(here.bot.chat(ANA)) == before + 1
 
 
 FILE = {"file_id": "x", "file_unique_id": "x"}
@@ -176,6 +284,43 @@ async def test_the_commands_are_registered_in_every_language_and_start_says_who_
     assert here.model.calls == 0
 
 
+async def test_every_command_is_in_the_help_and_in_the_menu_of_every_language_but_quit_which_has_nothing_to_do(here):
+    wanted = set(HANDLERS) - {"quit"}
+    async with here.serving() as daemon:
+        await here.until(lambda: len(here.bot.menus) >= 5)
+        for code, menu in here.bot.menus.items():
+            assert {command["command"] for command in menu} == wanted, code
+            pack = load_packs()[code or "en"]
+            assert all(command["description"] == pack.commands[command["command"]] for command in menu)
+            assert {name for name in HANDLERS if pack.commands.get(name)} == set(HANDLERS), code
+        (reply,) = await here.ask(daemon, "/help")
+        assert {re.search(r"/(\w+)", line)[1] for line in reply.text.splitlines()} == wanted
+        for text in ("/quit", "/exit", "/bye"):
+            (reply,) = await here.ask(daemon, text)
+            assert "nothing to quit" in reply.text
+    assert here.model.calls == 0
+
+
+async def test_our_words_are_in_the_language_of_the_chat_whatever_one_word_of_it_looks_like(here):
+    here.bot.user(BEN, "Ben", "es")
+    here.model.enqueue(*[says("ok #x#")] * 8)
+    document = here.bot.document("lettera.txt", b"Cara Anna, oggi sono andato al mare con gli amici. Ciao!")
+    photo = [{"file_id": "p", "file_unique_id": "p", "width": 1, "height": 1}]
+    async with here.serving() as daemon:
+        for text, more in (("Ben", {}), (None, {"document": document, "caption": "summarise"}), ("Call Ben", {})):
+            await here.ask(daemon, text, **more)
+            (listed,) = await here.ask(daemon, "/facts")
+            assert "nothing about you" in listed.text, text
+        (told,) = await here.ask(daemon, None, BEN, photo=photo)  # nothing was said yet: as his Telegram
+        assert "No puedo ver" in told.text
+        await here.ask(daemon, "Ben", BEN)
+        (listed,) = await here.ask(daemon, "/facts", BEN)
+        assert "nothing about you" not in listed.text and "sé nada" in listed.text
+        await here.ask(daemon, "I would like to talk about the garden now", BEN)
+        (listed,) = await here.ask(daemon, "/facts", BEN)
+        assert "nothing about you" in listed.text
+
+
 # -- who may talk
 
 
@@ -233,6 +378,29 @@ async def test_a_group_that_is_not_listed_is_told_its_id_once_and_strangers_in_g
         assert str(EVE) in told.text
         assert await here.ask(daemon, "@olvido_bot hi", EVE, chat=FAMILY) == []
     assert here.model.calls == 0
+
+
+async def test_a_group_that_becomes_a_supergroup_keeps_its_memory_and_gets_what_it_waits_for(here):
+    old, new, people = -5, -1005, {ANA: "ana", -5: "club"}
+    here.bot.chats[old] = {"id": old, "type": "group", "title": "Club"}
+    here.bot.chats[-6] = {"id": -6, "type": "group", "title": "Other"}
+    async with here.serving(people=people) as daemon:
+        await here.ask(daemon, "@olvido_bot remember that the party is in Turin. #1#", chat=old)
+        here.model.enqueue(says("one two three", pause_seconds=0.2))
+        here.bot.say(ANA, "@olvido_bot tell me more #2#", chat=old)
+        await here.until(lambda: here.model.calls >= 2)
+        here.bot.migrate(old, new, ANA)  # while it is answered
+        await here.shows("one two three", new)
+        here.bot.migrate(-6, -1006, ANA)  # not on the list: nobody's memory moves
+        await here.idle(daemon)
+        (told,) = await here.ask(daemon, "@olvido_bot hello", chat=-1006)
+        assert "-1006" in told.text
+        (listed,) = await here.ask(daemon, "/facts@olvido_bot", chat=new)
+        assert "Turin" in listed.text
+    async with here.serving(people=people) as daemon:  # also after a restart, whatever the list says
+        (listed,) = await here.ask(daemon, "/facts@olvido_bot", chat=new)
+        assert "Turin" in listed.text
+    assert sorted(file.stem for file in (here.folder / "people").glob("*.db")) == ["club"]
 
 
 async def test_nobody_sees_anothers_facts_in_prompts_buttons_or_commands(here):

@@ -8,11 +8,12 @@ import pytest
 from telegram_chats import ANA, BEN, FAMILY, World, becomes, world
 
 from assistant import logs
+from assistant.daemon import serve
 from assistant.errors import ChannelFailed
 from assistant.settings import load_settings
 from assistant.telegram.buttons import Buttons
 from assistant.testing import says
-from assistant.testing_telegram import BOT, BotServer, Fault
+from assistant.testing_telegram import BOT, TOKEN, BotServer, Fault
 
 
 @pytest.fixture
@@ -78,6 +79,24 @@ async def test_cut_connections_lose_nothing_and_repeat_nothing(here):
             assert len(texts(here)) == asked == number + 1 and f"#{number}#" in texts(here)[-1]
 
 
+FLOOD = Fault(method="sendMessage", status=429, description="Too Many Requests", retry_after=1)
+SWEEP = Fault(method="editMessageText", status=429, description="Too Many Requests", retry_after=1)
+CUT = Fault(method="sendMessage", cut="after")
+
+
+@pytest.mark.parametrize(
+    ("faults", "streaming", "flood_wait_seconds"),
+    [([CUT, FLOOD], "edits", 0.1), ([CUT, SWEEP], "off", 30), ([CUT, FLOOD, CUT, SWEEP], "edits", 0.1)],
+)
+async def test_no_placeholder_stays_after_a_cut_connection_and_a_flood(here, faults, streaming, flood_wait_seconds):
+    async with here.serving(streaming=streaming, flood_wait_seconds=flood_wait_seconds) as daemon:
+        here.bot.fail(*faults)
+        here.bot.say(ANA, "note #1#")
+        await here.shows("#1#")
+        await here.idle(daemon)
+        assert len(texts(here)) == 1 and "#1#" in texts(here)[0]
+
+
 async def test_slow_answers_and_server_errors_are_got_over(here):
     async with here.serving(streaming="off", timeout_seconds=0.4) as daemon:
         here.bot.fail(
@@ -87,6 +106,40 @@ async def test_slow_answers_and_server_errors_are_got_over(here):
         )
         await here.ask(daemon, "note #1#")
         assert len(texts(here)) == 1 and "#1#" in texts(here)[0]
+
+
+async def test_a_slow_document_holds_up_nobody_else_and_comes_before_what_was_said_after_it(here):
+    async with here.serving(timeout_seconds=300, document_seconds=300) as daemon:
+        here.bot.files_flow.clear()
+        here.bot.say(ANA, document=here.bot.document("notes.md", b"The fountain is violet."), caption="read it #1#")
+        here.bot.say(ANA, "and then #2#")
+        await here.until(lambda: here.bot.count("file"))
+        for number in range(3):  # also what comes later, again and again
+            (reply,) = await here.ask_meanwhile(f"note #{number}b#", BEN)
+            assert f"#{number}b#" in reply.text
+        assert texts(here) == [] and here.bot.unconfirmed
+        here.bot.files_flow.set()
+        await here.idle(daemon)
+        first, second = texts(here)
+        assert "#1#" in first and "#2#" in second
+        assert len(texts(here, BEN)) == 3 and here.bot.count("file") == 1
+
+
+async def test_a_document_that_does_not_come_or_is_larger_than_told_is_given_up(here):
+    async with here.serving(document_seconds=0.3, document_bytes=50) as daemon:
+        large = here.bot.document("notes.md", b"x" * 51)
+        (reply,) = await here.ask(daemon, None, document={**large, "file_size": None})
+        assert "too large" in reply.text and here.bot.count("file") == 0  # not even begun
+        here.bot.files_flow.clear()
+        (reply,) = await here.ask(daemon, None, document=here.bot.document("notes.md", b"Violet."))
+        assert "send it again" in reply.text
+        asked = here.bot.count("getFile")
+        for _ in range(3):  # nobody waits for those that come with it
+            here.bot.say(ANA, document=here.bot.document("more.md", b"Violet."))
+        await here.idle(daemon)
+        assert sum("send it again" in text for text in texts(here)) == 4 and here.bot.count("getFile") <= asked + 1
+        here.bot.files_flow.set()
+    assert here.model.calls == 0
 
 
 async def test_a_message_deleted_while_it_was_written_comes_anew(tmp_path):
@@ -114,13 +167,23 @@ async def test_another_poller_is_put_up_with_then_explained_and_the_daemon_ends(
     assert raised.group_contains(ChannelFailed, match="Another program")
 
 
-async def test_a_refused_token_is_explained_without_it(here, tmp_path):
+@pytest.mark.parametrize("status", [401, 404])
+async def test_a_refused_token_is_explained_without_it(here, tmp_path, status):
+    here.bot.fail(Fault(method="getMe", status=status, description="Unauthorized" if status == 401 else "Not Found"))
     with pytest.raises(ExceptionGroup) as raised:
-        async with here.serving(token="999999:AAwrongwrongwrongwrongwrongwrongwrong") as daemon:
+        async with here.serving() as daemon:
             await becomes(lambda: not all(daemon.status()["parts"].values()))
             await asyncio.sleep(0.2)  # until the daemon has told why
     assert raised.group_contains(ChannelFailed, match="@BotFather")
-    assert "wrongwrong" not in str(raised.value) + written(tmp_path)
+    assert TOKEN not in str(raised.value) + written(tmp_path)
+
+
+async def test_what_is_no_token_at_all_is_told_before_anything_starts(tmp_path):
+    for token in ("abc", "123456:short", TOKEN.replace(":", ";")):
+        loaded = load_settings(None, {"OLVIDO_TELEGRAM__TOKEN": token}, tmp_path)
+        with pytest.raises(ChannelFailed, match="Copy the whole of it from @BotFather") as raised:
+            await serve(loaded)
+        assert token not in str(raised.value)
 
 
 async def test_a_server_that_is_not_there_yet_is_waited_for_and_told_in_the_status(tmp_path):

@@ -18,7 +18,8 @@ FLOORS = {
     "developed_on": (0.98, 0.95),
     "developed_on_2": (0.95, 0.91),
     "developed_on_3": (0.97, 0.92),
-    "kept": (0.90, 0.83),
+    "developed_on_4": (0.97, 0.92),
+    "kept": (0.95, 0.79),
 }
 
 
