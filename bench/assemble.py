@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.phrases import Line, conversation
-from bench.report import arguments, progress, save, start, table
+from bench.report import arguments, program, progress, save, table
 from memory import Memory
 from memory.language import load_packs
 from memory.stores import context as rows
@@ -115,4 +115,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -42,6 +42,10 @@ def _mean(figures: Figures, end: str) -> float:
     return sum(found) / len(found)
 
 
+def _kept(figures: Figures) -> Figures:
+    return {name: value for name, value in figures.items() if name.startswith("kept ")}
+
+
 def _total(figures: Figures, end: str) -> int:
     return round(sum(value for name, value in figures.items() if name.endswith(end)))
 
@@ -55,7 +59,9 @@ CLAIMS = (
     Claim(
         says="A request at turn 400 costs what it cost at turn 20",
         program="tokens",
-        ours=lambda f: _tokens(f["tokens a request at turn 400"]) + f", {f['tokens a request at turn 20']:,.0f} at turn 20",
+        ours=lambda f: (
+            _tokens(f["tokens a request at turn 400"]) + f", {f['tokens a request at turn 20']:,.0f} at turn 20"
+        ),
         beside=lambda f: f"whole history {_tokens(f['tokens of the whole history at turn 400'])}",
     ),
     Claim(
@@ -66,7 +72,10 @@ CLAIMS = (
     Claim(
         says="No request reaches 4,000 tokens; the largest of all",
         program="tokens",
-        ours=lambda f: f"{_tokens(f['most tokens of any request'])}, {f['most provider tokens of any request']:,.0f} of a model's own",
+        ours=lambda f: (
+            f"{_tokens(f['most tokens of any request'])}; "
+            f"in a model's own {f['most provider tokens of any request']:,.0f}"
+        ),
     ),
     Claim(
         says="Months later, the words that answer are in the request (memory of 1,000 and of 2,000 tokens)",
@@ -105,15 +114,15 @@ CLAIMS = (
         says="Follow-ups that look like an earlier question and get its answer; true rewordings that do",
         program="look_alikes",
         ours=lambda f: (
-            f"{_total(f, 'of these served')} of {_total(f, ' look-alikes')}; {_share(_mean(f, 'share served'))} of rewordings"
+            f"{_total(f, 'of these served')} of {_total(f, ' look-alikes')}; "
+            f"{_share(_mean(f, 'share served'))} of rewordings"
         ),
     ),
     Claim(
         says="Similar and unrelated pairs on the right side of the thresholds, mean of four languages",
         program="similarity",
-        ours=lambda f: _share(sum(v for n, v in f.items() if n.startswith("kept") and n.endswith("calibrated balanced")) / 4),
-        beside=lambda f: "raw cosine "
-        + _share(sum(v for n, v in f.items() if n.startswith("kept") and n.endswith("raw balanced")) / 4),
+        ours=lambda f: _share(_mean(_kept(f), "calibrated balanced")),
+        beside=lambda f: f"raw cosine {_share(_mean(_kept(f), 'raw balanced'))}",
     ),
     Claim(
         says="Prompt tokens a server's prefix cache serves",

@@ -65,4 +65,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    report.start(main)
+    report.program(main)

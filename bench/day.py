@@ -22,7 +22,7 @@ from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, says, settings_for
 from assistant.turn import take_turn
-from bench.report import Skipped, arguments, progress, save, start, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.accounts import Totals, totals
 from memory.testing import FakeClock
@@ -102,4 +102,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

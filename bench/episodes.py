@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from bench.report import arguments, progress, save, start, table
+from bench.report import arguments, program, progress, save, table
 from memory import Memory
 from memory.episodes import entry_of, rendered, tags_of
 from memory.limits import Limits
@@ -151,7 +151,9 @@ async def run(count: int, runs: int, folder: Path) -> dict[str, float]:
             figures |= {f"{total:,} episodes, {name}, ms": round(value, 1) for name, value in taken.items()}
             figures[f"{total:,} episodes, bytes each"] = round(each)
     ways = ("semantic", "structured", "hybrid", "temporal", "failures")
-    growth = [figures[f"{count:,} episodes, {way}, ms"] / figures[f"{count // 2:,} episodes, {way}, ms"] for way in ways]
+    growth = [
+        figures[f"{count:,} episodes, {way}, ms"] / figures[f"{count // 2:,} episodes, {way}, ms"] for way in ways
+    ]
     figures["the way that grows most: time by the time for half"] = round(max(growth), 2)
     print(table(["", *(f"{way} ms" for way in ways), "bytes each", "file MB", "stored in s"], lines))
     return figures
@@ -172,4 +174,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

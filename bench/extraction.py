@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report import Skipped, arguments, save, start, table
+from bench.report import Skipped, arguments, program, save, table
 from memory.language import fold
 from memory.signals import extract
 from memory.values import FactDraft
@@ -98,4 +98,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

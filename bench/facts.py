@@ -8,7 +8,7 @@ import tracemalloc
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.report import arguments, progress, save, start, table
+from bench.report import arguments, program, progress, save, table
 from memory import Memory
 from memory.learn import entry_of, new_fact, plain_draft
 from memory.stores import facts as rows
@@ -129,4 +129,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -16,7 +16,7 @@ from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, says, settings_for
 from assistant.turn import take_turn
-from bench.report import Skipped, arguments, progress, save, start, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 
 TEXTS = Path(__file__).parent / "look_alike_texts"
@@ -81,4 +81,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.report import arguments, save, start, table
+from bench.report import arguments, program, save, table
 from memory import opinion, signals
 from memory.corrections import Known, by_rules, signs
 from memory.embeddings import EmbeddedEmbedder
@@ -275,4 +275,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

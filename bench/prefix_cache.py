@@ -13,7 +13,7 @@ from pathlib import Path
 from assistant.errors import EmbeddedUnavailable
 from assistant.model import ChatModel, Reply
 from assistant.settings import load_settings
-from bench.report import Skipped, arguments, progress, save, start, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.testing import FakeClock
 from memory.values import Context
@@ -195,4 +195,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.coverage import Baselines, Said, covers, fill, key_sentence, words
-from bench.report import arguments, progress, save, start, table
+from bench.report import arguments, program, progress, save, table
 from memory import Memory
 from memory.limits import Limits
 from memory.testing import FakeClock
@@ -388,4 +388,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

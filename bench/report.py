@@ -23,7 +23,7 @@ def arguments(description: str | None, *, full: str) -> argparse.ArgumentParser:
     return parser
 
 
-def start(main: Callable[[Sequence[str]], object]) -> None:
+def program(main: Callable[[Sequence[str]], object]) -> None:
     """Runs a benchmark from the command line; one that cannot run here says why."""
     try:
         main(sys.argv[1:])

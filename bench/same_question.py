@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.report import Skipped, arguments, progress, save, start, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.embeddings import EmbeddedEmbedder
 
@@ -74,4 +74,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

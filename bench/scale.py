@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench import episodes
-from bench.report import arguments, progress, save, start, table
+from bench.report import arguments, program, progress, save, table
 from memory import Memory
 from memory.statements import said_by
 from memory.stores import context as rows
@@ -236,4 +236,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.report import Skipped, arguments, save, start, table
+from bench.report import Skipped, arguments, program, save, table
 from memory.embeddings import EmbeddedEmbedder
 from memory.similarity import HIGH, LOW, Pair, calibrate, calibration_pairs, cosines, read_pairs
 
@@ -65,4 +65,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

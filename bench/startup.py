@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.report import arguments, save, start, table
+from bench.report import arguments, program, save, table
 
 RUNS, FULL_RUNS = 3, 10
 VARIES = (" modules",)
@@ -81,4 +81,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.report import arguments, save, start, table
+from bench.report import arguments, program, save, table
 from memory.embeddings import EmbeddedEmbedder
 from memory.language import fold, load_packs
 from memory.limits import Limits
@@ -144,4 +144,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

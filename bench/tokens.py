@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean
 
 from bench.phrases import Line, conversation
-from bench.report import arguments, save, start, table
+from bench.report import arguments, program, save, table
 from memory import Memory
 from memory.static import shipped_prompt
 from memory.testing import FakeClock
@@ -175,4 +175,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

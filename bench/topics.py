@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import Skipped, arguments, progress, save, start, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.embeddings import EmbeddedEmbedder
 from memory.testing import FakeClock
@@ -119,4 +119,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    start(main)
+    program(main)

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from memory import Memory
-from memory.values import Context
+from memory.values import Context, Role
 
-TALK = (
+TALK: tuple[tuple[Role, str], ...] = (
     ("user", "I'm vegetarian, and I decided to cook at home from now on."),
     ("assistant", "Good plan. Shall we make a list for the week?"),
     ("user", "Yes, please. Marta is coming on Friday, and there is a new wok in the kitchen."),

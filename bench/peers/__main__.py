@@ -1,6 +1,6 @@
 """python -m bench.peers"""
 
 from bench.peers import main
-from bench.report import start
+from bench.report import program
 
-start(main)
+program(main)

@@ -72,8 +72,8 @@ def compare(talks: Sequence[Dialogue], mem0_too: bool) -> dict[str, Measured]:
             with with_mem0.environment() as python:
                 for talk in talks:
                     with tempfile.TemporaryDirectory() as folder:
-                        way = with_mem0.Mem0(Path(folder), talk, python)
-                        asyncio.run(live(way, Path(folder), talk, found, "mem0"))
+                        peer = with_mem0.Mem0(Path(folder), talk, python)
+                        asyncio.run(live(peer, Path(folder), talk, found, "mem0"))
             measured["mem0"] = found
         except Skipped as reason:
             print(f"mem0 was left out: {reason}")

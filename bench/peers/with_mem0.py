@@ -1,7 +1,7 @@
 """mem0 from the registry, without a model: it stores each turn as it is, and searches with our embedder's vectors.
 
-It runs in an environment and a process of its own (`mem0_process.py`), which is handed the vector of every text, so that
-nothing of ours has to be installed beside it. What a vector takes to make is therefore not in its times.
+It runs in an environment and a process of its own (`mem0_process.py`), which is handed the vector of every text, so
+that nothing of ours has to be installed beside it. What a vector takes to make is therefore not in its times.
 """
 
 import json
@@ -34,7 +34,7 @@ def environment() -> Iterator[Path]:
         print(f"  installing {VERSION} into an environment of its own", file=sys.stderr, flush=True)
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
-        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", VERSION]
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", VERSION]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Skipped(f"{VERSION} could not be installed: {_last_line(done.stderr)}")
@@ -52,7 +52,7 @@ class Mem0:
         turns = [turn for session in dialogue.sessions for _, turn in session.turns]
         self._lines = {searched(turn): line(turn) for turn in turns}
         self._embedder = EmbeddedEmbedder()
-        self._errors = (folder.parent / f"{folder.name}.errors").open("w+", encoding="utf-8")
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 (closed by close)
         self._process = subprocess.Popen(
             [python, PROGRAM, folder],
             stdin=subprocess.PIPE,
@@ -77,7 +77,6 @@ class Mem0:
         """Ends the process, which writes what is not written yet."""
         self._process.communicate()
         self._errors.close()
-        Path(self._errors.name).unlink()
 
     def _call(self, request: dict[str, Any]) -> list[str]:
         assert self._process.stdin is not None and self._process.stdout is not None

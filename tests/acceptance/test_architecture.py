@@ -53,7 +53,7 @@ def test_the_engine_imports_neither_the_assistant_nor_a_client_nor_settings(file
 
 @pytest.mark.parametrize("file", modules("memory"), ids=lambda file: str(file.relative_to(ROOT)))
 def test_the_engine_imports_downwards_only(file: Path) -> None:
-    """Values, errors and limits know nothing of the rest; stores know no verb; only the package itself knows the top."""
+    """Values, errors and limits know nothing of the rest; stores know no verb; only the package knows the top."""
     relative = file.relative_to(ROOT).as_posix()
     ours = {name for name in imports(file) if name.startswith("memory")}
     if relative in ("memory/values.py", "memory/errors.py", "memory/limits.py"):
