@@ -103,7 +103,7 @@ async def restore(settings: "Settings", owner: str, copy: Path, clock: "Clock") 
 
     file = person_file(settings, owner)
     _refuse_while_used(settings, owner)
-    staged = file.with_name(f".{owner}-restoring.db")
+    staged = _staged(file)
     try:
         await asyncio.to_thread(remove_memory, staged)  # of an attempt that was cut off
         await asyncio.to_thread(make_copy, copy, staged, limits=settings.limits)
@@ -165,17 +165,40 @@ def _put_in_place(staged: Path, file: Path) -> None:
         os.close(folder)
 
 
+def _staged(file: Path) -> Path:
+    """Where a copy is made ready before it takes the place of a person's file; an interrupted restore leaves it."""
+    return file.with_name(f".{file.stem}-restoring.db")
+
+
+def is_known(settings: "Settings", owner: str) -> bool:
+    """Whether anything is stored about a person."""
+    file = person_file(settings, owner)
+    copies = (copy.name.lstrip(".") for copy in copies_of(settings, owner))
+    named = any(name.startswith((f"{owner}-", f"{owner}.")) for name in copies)
+    return file.exists() or _staged(file).exists() or named
+
+
+def _of_somebody_else(copy: Path, owner: str) -> bool:
+    """A copy we made of another memory, whose own file is not there any more."""
+    made = _REGULAR.search(copy.name)
+    return made is not None and not f"{copy.name[: made.start()]}-".startswith(f"{owner}-")
+
+
 def erase(settings: "Settings", owner: str) -> list[Path]:
     """Deletes all that is stored about a person: memory, copies, what was typed, and the logs; what went."""
     from assistant.traces import files_below, history_file
 
+    if not is_known(settings, owner):
+        return []
     _refuse_while_used(settings, owner)
     file = person_file(settings, owner)
+    staged = _staged(file)
     logs = settings.data_dir / "logs"
     doomed = [
-        *copies_of(settings, owner),
+        *(copy for copy in copies_of(settings, owner) if not _of_somebody_else(copy, owner)),
         file,
-        *(file.with_name(file.name + ending) for ending in ("-wal", "-shm", "-journal")),
+        *(path.with_name(path.name + ending) for path in (file, staged) for ending in ("-wal", "-shm", "-journal")),
+        staged,
         *(files_below(logs) if logs.is_dir() else []),
         *([history_file(settings.data_dir)] if owner == settings.owner else []),
     ]

@@ -12,6 +12,7 @@ from assistant.talk import Talk
 from assistant.traces import scrub
 from memory.copies import forget_in_copy
 from memory.errors import EngineError, NotFound
+from memory.secrets import find_secret
 from memory.values import SECTIONS, Fact, Item
 
 
@@ -49,6 +50,8 @@ async def answer_command(talk: Talk, text: str) -> Answer:
     handler = HANDLERS.get(name)
     if handler is not _forget:
         talk.forgetting = None  # the second word has to follow the first
+    if handler is not _remember:
+        talk.insisting = None
     if handler is None:
         close = get_close_matches(name, HANDLERS, n=1)
         meant = " " + talk.say("meant_command", command=f"/{close[0]}") if close else ""
@@ -117,7 +120,13 @@ async def _replace(talk: Talk, ids: str) -> Answer:
 async def _remember(talk: Talk, text: str) -> Answer:
     if not text:
         return _needs_text(talk, "remember")
-    fact = await talk.memory.facts.add(text, language=talk.language)
+    if talk.private is not None:  # the end of it will say that nothing was kept
+        return Answer(text=talk.say("private_remember"))
+    secret, insisted = find_secret(text), talk.insisting == text
+    talk.insisting = text if secret and not insisted else None
+    if talk.insisting:
+        return Answer(text=talk.say("remember_secret", kind=str(secret)))
+    fact = await talk.memory.facts.add(text, language=talk.language, insist=insisted)
     return Answer(text=talk.say("saved_undo", id=fact.id, fact=plain(fact.fact)), offers=offers.undo(talk, fact.id))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.channels import Channel
 from assistant.channels.lines import LineChannel
 from assistant.control import Control
-from assistant.errors import ChannelFailed, PartEnded
+from assistant.errors import ChannelFailed, FolderGone, PartEnded
 from assistant.inbox import Inbox
 from assistant.lock import sole_daemon
 from assistant.logs import get_logger
@@ -51,11 +51,11 @@ async def serve(
         loop.add_signal_handler(number, told, number)
     try:
         async with AsyncExitStack() as stack:
-            stack.enter_context(sole_daemon(loaded.settings.data_dir))
+            still_ours = stack.enter_context(sole_daemon(loaded.settings.data_dir))
             model = await stack.enter_async_context(ChatModel.open(loaded.settings))
             people = await stack.enter_async_context(People.open(loaded, model, clock))
             async with asyncio.TaskGroup() as tasks:
-                daemon.append(Daemon(loaded.settings, model, people, tasks, clock))
+                daemon.append(Daemon(loaded.settings, model, people, tasks, clock, still_ours))
                 daemon[0].start()
                 if ready:
                     ready(daemon[0])
@@ -73,13 +73,20 @@ class Daemon:
     """The parts of a running daemon."""
 
     def __init__(
-        self, settings: "Settings", model: ChatModel, people: People, tasks: asyncio.TaskGroup, clock: Clock
+        self,
+        settings: "Settings",
+        model: ChatModel,
+        people: People,
+        tasks: asyncio.TaskGroup,
+        clock: Clock,
+        still_ours: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._model = model
         self._people = people
         self._tasks = tasks
         self._clock = clock
+        self._still_ours = still_ours  # whether the data folder is the one that was locked
         self._parts: dict[str, asyncio.Task[None]] = {}
         self._log = get_logger(part="daemon")
         self.started_at: datetime = clock()
@@ -94,6 +101,7 @@ class Daemon:
             self._begin(f"channel {name}", channel.run(self.inbox))
         self._begin("control", self.control.run())
         self._begin("upkeep", self.upkeep.run())
+        self._begin("data folder", self._watch_folder())
         self._log.info("started", model=self._model.name, channels=[*self.channels], pid=os.getpid())
 
     async def stop(self) -> None:
@@ -108,7 +116,7 @@ class Daemon:
     def status(self) -> dict[str, Any]:
         """How it is, for people and programs; nothing anybody said."""
         backup = self.upkeep.last_backup
-        channels = (getattr(channel, "last_problem", "") for channel in self.channels.values())
+        channels = (getattr(channel, "last_problem", None) for channel in self.channels.values())
         problems = (self.inbox.last_problem, self.upkeep.last_problem, *channels)
         return {
             "pid": os.getpid(),
@@ -125,8 +133,17 @@ class Daemon:
             "answered": self.inbox.answered,
             "last_backup": backup.at.isoformat(timespec="seconds") if backup else None,
             "memory_bytes": resident_bytes(),
-            "problems": [problem for problem in problems if problem],
+            "problems": [{"at": each.at.isoformat(timespec="seconds"), "text": each.text} for each in problems if each],
         }
+
+    async def _watch_folder(self) -> None:
+        """What is written into a deleted folder is lost, and its lock keeps no other daemon out."""
+        while self._still_ours():  # noqa: ASYNC110 (no event tells of a folder that went)
+            await asyncio.sleep(self._settings.serve.folder_check_seconds)
+        raise FolderGone(
+            f"{self._settings.data_dir} was deleted, moved or replaced while Olvido served it. "
+            "Put it back, or bring back your copies, and start Olvido again."
+        )
 
     def _begin(self, name: str, part: Awaitable[None]) -> None:
         self._parts[name] = self._tasks.create_task(self._live(name, part), name=name)

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import stat
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -39,7 +40,10 @@ class Finding:
 async def examine(loaded: "LoadedSettings") -> AsyncIterator[Finding]:
     """Everything, one after the other."""
     settings = loaded.settings
-    for finding in (*configuration(loaded), *folder(settings), disk(settings), clock(settings), packs(loaded)):
+    for part in (configuration(loaded), folder(settings)):  # one by one: the next may need what is mended in between
+        for finding in part:
+            yield finding
+    for finding in (disk(settings), clock(settings), packs(loaded)):
         yield finding
     for owner in known_people(settings):
         yield await asyncio.to_thread(database, settings, owner)
@@ -81,31 +85,39 @@ def configuration(loaded: "LoadedSettings") -> Iterator[Finding]:
 
 
 def folder(settings: "Settings") -> Iterator[Finding]:
-    """Whether the data folder is there, ours, and closed to others."""
+    """Whether the data folder is there, ours, and closed to others; what lies in it is looked at once it can be."""
     place = settings.data_dir
     if not place.exists():
         yield _ok("data folder", f"{place} is made when something is stored.")
         return
-    probe = place / f".doctor-{time.time_ns()}"
+    for path, others in ((place, 0o022), *((place / name, 0o077) for name in ("people", "people/backups", "logs"))):
+        if path.is_dir() and (wrong := _rights(path, mine=0o700, others=others)):
+            yield wrong
+            if _rights(path, mine=0o700, others=others):
+                return
     try:
+        probe = place / f".doctor-{time.time_ns()}"
         probe.touch(mode=0o600)
         probe.unlink()
     except OSError as exc:
         yield _problem("data folder", f"{place} cannot be written: {exc.strerror}. Correct its owner, or data_dir.")
         return
-    inside = (place / "people", place / "logs")
-    open_to_others = [path for path in inside if path.is_dir() and path.stat().st_mode & 0o077]
-    if open_to_others:
-        names = " ".join(map(str, open_to_others))
+    yield _ok("data folder", str(place))
+    people = place / "people"
+    for file in [*people.glob("*.db*"), *people.glob("backups/*.db*")]:
+        if wrong := _rights(file, mine=0o600, others=0o077):
+            yield wrong
 
-        def close() -> None:
-            for path in open_to_others:
-                path.chmod(0o700)
 
-        text = f"Others on this machine can look into it. Mend it with: chmod 700 {names}"
-        yield _problem("data folder", text, close)
-    else:
-        yield _ok("data folder", str(place))
+def _rights(path: Path, *, mine: int, others: int) -> Finding | None:
+    """What is wrong with the rights of a file or folder: its owner needs these, others may not have those."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & mine == mine and (not mode & others or mode & stat.S_ISVTX):
+        return None
+    right = mode & ~others | mine
+    why = "Others on this machine can get at it." if mode & others else "Its owner cannot use it."
+    name = "data folder" if path.is_dir() else f"rights of {path.name}"
+    return _problem(name, f"{why} Mend it with: chmod {right:o} {path}", lambda: path.chmod(right))
 
 
 def disk(settings: "Settings") -> Finding:
@@ -228,7 +240,8 @@ async def daemon(settings: "Settings") -> Finding:
         return _silent_daemon(settings, exc)
     problems = status["problems"]
     if problems:
-        return _warning("daemon", f"It runs (process {status['pid']}), and had a problem: {problems[-1]}")
+        last = max(problems, key=lambda problem: problem["at"])
+        return _warning("daemon", f"It runs (process {status['pid']}); last problem, at {last['at']}: {last['text']}")
     return _ok("daemon", f"It runs (process {status['pid']}).")
 
 

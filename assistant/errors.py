@@ -4,6 +4,7 @@ AssistantError
 ├── ConfigError             the settings cannot be used; nothing was started
 ├── AlreadyServing          another daemon has the data folder
 ├── NotServing              there is no daemon to ask
+├── FolderGone              the data folder was deleted or replaced while it was served
 ├── NotDelivered            a channel could not deliver a reply now
 ├── ChannelFailed           a channel cannot go on; somebody has to correct something
 ├── PartEnded               a part of the daemon came to an end by itself
@@ -36,6 +37,10 @@ class AlreadyServing(AssistantError):
 
 class NotServing(AssistantError):
     """There is no daemon to ask."""
+
+
+class FolderGone(AssistantError):
+    """The data folder was deleted, moved or replaced while the daemon served it."""
 
 
 class NotDelivered(AssistantError):

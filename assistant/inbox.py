@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
+from math import ceil
 from typing import TYPE_CHECKING
 
 from assistant.channels import Channel, Inbound
@@ -16,7 +17,8 @@ from assistant.edited import correct
 from assistant.errors import AssistantError, NotDelivered
 from assistant.logs import bound, get_logger
 from assistant.open_people import Person
-from assistant.rate import Rate
+from assistant.problems import Problem
+from assistant.rate import MINUTE, Rate
 from assistant.said import Said, from_json, joined, to_json
 from assistant.talk import Talk
 from assistant.turn import resume_turn, take_turn
@@ -50,7 +52,7 @@ class Inbox:
         self.stopping = False
         self.under_way = 0
         self.answered = 0
-        self.last_problem = ""
+        self.last_problem: Problem | None = None
         self.quiet = asyncio.Event()  # set while nobody waits for an answer
         self.quiet.set()
         self.spoken: dict[str, None] = {}  # whose memory may have work to do, the one that waits longest first
@@ -77,28 +79,45 @@ class Inbox:
         """Journals a message and has it answered; whether it is a new one."""
         if self.stopping:
             raise AssistantError("Olvido is being stopped. Send it again when it runs.")
-        async with self._people.using(message.owner) as person:
-            if message.known_only and not await person.memory.journal.find(channel, message.chat, message.corrects):
-                return False
-            language = await self._language(person, channel, message)
-            refusal = await self._refusal(person, channel, message, language)
-            words = (message.owner, channel, message.chat, message.message)
-            self._private.setdefault(words, message.content)  # before anybody can see that it is there
-            entry, new = await person.memory.journal.receive(
-                channel=channel,
-                chat=message.chat,
-                message=message.message,
-                content="" if refusal is not None else message.content,
-                speaker=message.speaker,
-                toggles_private=refusal is None and command_name(message.text) == "private",
-                corrects=message.corrects or None,
-                refusal=None if refusal is None else to_json(refusal),
-            )
-            if entry.answered or not entry.private:
-                self._private.pop(words, None)
+        try:
+            written = await self._write_down(channel, message)
+        except EngineError as exc:
+            self._problem(exc, message.owner)
+            raise
+        if written is None:
+            return False
+        entry, new = written
         if not entry.sent:
             self.wake(message.owner, channel, message.chat)
         return new
+
+    async def _write_down(self, channel: str, message: Inbound) -> tuple[Received, bool] | None:
+        """The message in the journal, and whether it is new; None for the correction of one that never came."""
+        async with self._people.using(message.owner) as person:
+            if message.known_only and not await person.memory.journal.find(channel, message.chat, message.corrects):
+                return None
+            known = await person.memory.journal.find(channel, message.chat, message.message)
+            language = await self._language(person, channel, message)
+            refusal = None if known else await self._refusal(person, channel, message, language)
+            words = (message.owner, channel, message.chat, message.message)
+            self._private.setdefault(words, message.content)  # before anybody can see that it is there
+            entry: Received | None = None
+            try:
+                entry, new = await person.memory.journal.receive(
+                    channel=channel,
+                    chat=message.chat,
+                    message=message.message,
+                    content="" if refusal is not None else message.content,
+                    speaker=message.speaker,
+                    toggles_private=refusal is None and command_name(message.text) == "private",
+                    corrects=message.corrects or None,
+                    refusal=None if refusal is None else to_json(refusal),
+                )
+            finally:
+                waits = known if entry is None else entry
+                if waits is None or waits.answered or not waits.private:
+                    self._private.pop(words, None)
+        return entry, new
 
     def wake(self, owner: str, channel: str, chat: str) -> None:
         """Has a chat looked at, now or once more."""
@@ -265,19 +284,20 @@ class Inbox:
     # -- what is not taken
 
     async def _refusal(self, person: Person, channel: str, message: Inbound, language: str) -> list[Said] | None:
-        """What to say to a message that is too long, or one too many; nothing at all from the second in a row on."""
+        """What to say to a message that is too long, or one too many; of those in a row only to the first."""
         if not message.content.strip() and not message.answer:
             return []
+        key = (person.owner, channel, message.chat)
+        waiting = await person.memory.journal.unanswered(channel, message.chat)
+        wait = self._rate.wait_seconds(key)
+        if wait is not None or waiting >= self._settings.waiting_messages:
+            told = not self._rate.first_refusal(key)
+            return [] if told else [self._sentence(person, language, "too_many", seconds=max(1, ceil(wait or MINUTE)))]
+        self._rate.welcome(key)
         length = len(message.content)
         if length > self._settings.message_characters:
             return [self._sentence(person, language, "too_long", count=length, limit=self._settings.message_characters)]
-        waiting = await person.memory.journal.unanswered(channel, message.chat)
-        wait = self._rate.wait_seconds((person.owner, channel, message.chat))
-        if wait is None and waiting < self._settings.waiting_messages:
-            return [self._sentence(person, language, message.answer)] if message.answer else None
-        if not self._rate.first_refusal((person.owner, channel, message.chat)):
-            return []
-        return [self._sentence(person, language, "too_many", seconds=max(1, round(wait or 60)))]
+        return [self._sentence(person, language, message.answer)] if message.answer else None
 
     def _sentence(self, person: Person, language: str, key: str, **values: object) -> Said:
         packs = person.memory.packs
@@ -286,5 +306,5 @@ class Inbox:
         return Said(text=text.format(**values), kind="error")
 
     def _problem(self, exc: Exception, owner: str) -> None:
-        self.last_problem = str(exc)
+        self.last_problem = Problem(str(exc))
         self._log.warning("not_stored", owner=owner, reason=str(exc))

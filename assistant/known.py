@@ -15,6 +15,9 @@ _MOST_FACTS = 30
 _LONGEST_QUOTE = 160  # characters
 _DATE_LIKE = re.compile(r"\d{4}-\d|\d/\d{1,2}/\d|^\d+\s*[/:-]\s*\d+$|\d:\d")  # 9/11, 24/7 and 10:30 are no sums
 _GROUPED = re.compile(r"\d[.,]\d{3}(?!\d)")  # one thousand, or one with three decimals: nobody knows
+_NUMBER = re.compile(r"\d")
+_OF_ME = ("my_home", "my_name", "my_birthday", "my_phone number", "my_favourite", "how_many")
+_COUNTED = ("pet", "child", "family", "possession", "car")
 _ARTICLES = re.compile(r"^(?:the|my|our|el|la|los|las|mi|mis|lo|il|i|gli|le|mio|mia) ")
 
 
@@ -64,6 +67,8 @@ async def _from_memory(talk: Talk, turn: Turn, again: bool) -> str | None:
         return await _about_me(talk)
     if match := pack.asks("decided", folded):
         return await _decided(talk, _topic(match, turn.content), pack)
+    if told := await _of_me(talk, pack, folded, turn.content):
+        return told
     match = pack.asks("mentioned", folded)
     return await _mentioned(talk, _topic(match, turn.content), turn) if match else None
 
@@ -117,6 +122,50 @@ async def _decided(talk: Talk, topic: str, pack: LanguagePack) -> str | None:
         and wanted <= set(stems(f"{fact.fact} {fact.quote}", talk.memory.packs.get(fact.language)))
     ]
     return "\n".join([talk.say("known_decided", topic=plain(topic)), *_lines(found)]) if found else None
+
+
+async def _of_me(talk: Talk, pack: LanguagePack, folded: str, content: str) -> str | None:
+    """What the user said of where they live, their name and the like, if exactly one fact that is current says it."""
+    asked = next((name for name in _OF_ME if pack.asks(name, folded)), None)
+    if asked is None:
+        return None
+    match = pack.asks(asked, folded)
+    topic = _topic(match, content) if match and "topic" in match.re.groupindex else ""
+    known = [fact for fact in await talk.memory.facts.list("active") if _is_of(fact, asked, topic, pack)]
+    if len(known) != 1 or not _tells(known[0], asked, talk.memory.packs.get(known[0].language)):
+        return None
+    day = f"{known[0].created_at.astimezone(talk.memory.timezone):%Y-%m-%d}"
+    return talk.say("known_told", date=day, text=plain(known[0].fact))
+
+
+def _is_of(fact: Fact, asked: str, topic: str, pack: LanguagePack) -> bool:
+    """Whether a fact is one that may answer; what is asked for by a word is compared in one language only."""
+    if asked == "how_many":
+        return fact.language == pack.code and set(stems(topic, pack)) <= set(stems(fact.fact, pack))
+    if asked == "my_favourite":
+        return (
+            fact.attribute == "favourite" and fact.language == pack.code and stems(fact.key, pack) == stems(topic, pack)
+        )
+    return fact.attribute == asked.removeprefix("my_")
+
+
+def _tells(fact: Fact, asked: str, pack: LanguagePack | None) -> bool:
+    """Whether it says what is asked for: a place has a name, a birthday a day, a count a number; in doubt not."""
+    if fact.confidence == "low" or pack is None:
+        return False
+    if asked == "how_many":
+        return fact.attribute in _COUNTED and bool(_NUMBER.search(fact.fact) or _counts(fact, pack))
+    if not fact.value or asked == "my_birthday":
+        return bool(_NUMBER.search(fact.value))
+    place = fold(fact.fact).find(fact.value)
+    named = pack.script == "han" or fact.fact[place : place + 1].isupper()
+    return place >= 0 and (named or asked not in ("my_home", "my_name"))
+
+
+def _counts(fact: Fact, pack: LanguagePack) -> bool:
+    if pack.script == "han":
+        return any(number in fact.fact for number in ("一", "两", *pack.same_numbers))
+    return not pack.same_numbers.keys().isdisjoint(words_of(fact.fact))
 
 
 async def _mentioned(talk: Talk, topic: str, turn: Turn) -> str | None:

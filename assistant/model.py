@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -21,6 +21,8 @@ from assistant.providers import EMBEDDED, PRESETS, provider_and_model
 from assistant.reply import JsonReply, Reply, ToolCall
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from openai import AsyncOpenAI
 
     from assistant.embedded import EmbeddedServer, Progress
@@ -366,11 +368,19 @@ def _client(settings: "ModelSettings", url: str, key: str) -> "AsyncOpenAI":
         max_retries=0,
         timeout=timeout,
         # what runs on this machine is not reached through a proxy, which would read the key
-        http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not at_home),
+        http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not at_home, verify=_certificates()),
     )
     if settings.provider != "openai":  # taken from the environment, and nobody else's business
         client.organization = client.project = None
     return client
+
+
+@cache
+def _certificates() -> "SSLContext":
+    """Slow to load, and the same for all connections."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _as_schema(schema: type[BaseModel]) -> dict[str, object]:

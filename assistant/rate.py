@@ -36,8 +36,11 @@ class Rate:
         if bucket.left < 1:
             return (1 - bucket.left) * MINUTE / self._most
         bucket.left -= 1
-        bucket.refused = False
         return None
+
+    def welcome(self, key: Hashable) -> None:
+        """A message was taken: the next one that is refused is the first again."""
+        self._buckets[key].refused = False
 
     def first_refusal(self, key: Hashable) -> bool:
         """Whether this is the first message refused in a row; the others are not worth a word each."""

@@ -372,6 +372,9 @@ class ServeSettings(Section):
     upkeep_seconds: Seconds = Field(
         default=3600.0, gt=0, description="How often logs are expired and backups are looked after, in seconds."
     )
+    folder_check_seconds: Seconds = Field(
+        default=10.0, gt=0, description="How often the daemon looks whether its data folder is still there, in seconds."
+    )
     known_message_days: int = Field(
         default=30, gt=0, le=3_650, description="How long a message that is delivered again is recognised, in days."
     )

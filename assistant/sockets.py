@@ -47,7 +47,8 @@ async def listening(file: Path, handler: Handler, *, longest_line: int = LONGEST
             handlers.discard(task)
             writer.close()
 
-    server = await asyncio.start_unix_server(connected, sock=_bound(file), limit=longest_line)
+    bound, mine = _bound(file)
+    server = await asyncio.start_unix_server(connected, sock=bound, limit=longest_line)
     try:
         yield
     finally:
@@ -55,7 +56,7 @@ async def listening(file: Path, handler: Handler, *, longest_line: int = LONGEST
         for task in list(handlers):
             task.cancel()
         await asyncio.gather(*handlers, return_exceptions=True)
-        _remove(file)
+        _remove(file, mine)
 
 
 def _make_place(file: Path) -> None:
@@ -66,21 +67,23 @@ def _make_place(file: Path) -> None:
     file.unlink(missing_ok=True)
 
 
-def _bound(file: Path) -> socket.socket:
+def _bound(file: Path) -> tuple[socket.socket, os.stat_result]:
     """A socket only its owner may open: nobody can connect before it listens, and then its rights are set."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         bound.bind(os.fspath(file))
         file.chmod(0o600)
+        return bound, file.lstat()
     except BaseException:
         bound.close()
         raise
-    return bound
 
 
-def _remove(file: Path) -> None:
+def _remove(file: Path, mine: os.stat_result) -> None:
+    """Only our own: the folder may have been made anew, and another daemon listens there."""
     with suppress(OSError):
-        file.unlink()
+        if os.path.samestat(mine, file.lstat()):
+            file.unlink()
 
 
 async def read_json(reader: asyncio.StreamReader) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """A talk: one chat with one person, and what has to be known between two of its messages."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,7 @@ class Talk:
     known_question: str | None = None  # the last message, if it was answered without a model
     unasked: bool = False  # whether the last answer needed no model
     forgetting: str | None = None  # the fact whose forgetting waits for a second word
+    insisting: str | None = None  # a credential that is kept when the same is asked for once more
     facts_a_page: int = 0  # where the channel has buttons
     endless: bool = False  # the channel's chats are always there: nothing to quit
     entry: Received | None = None  # the message as the journal has it; None where there is no journal, in a terminal
@@ -76,11 +77,21 @@ async def open_talk(
     language: str = "en",
     follows: bool = True,
     data_dir: Path | None = None,
+    idle: timedelta | None = None,
 ) -> Talk:
-    """Starts a session of a chat."""
-    session = await memory.open_session(channel=channel, chat=chat, language=language)
+    """Starts a session of a chat; where the last message got no answer and is not older than `idle`, goes on there."""
+    left = await memory.unanswered(channel, chat, idle) if idle else None
+    session = await (memory.resume_session if left else memory.open_session)(channel, chat, language)
     await memory.use_model(model.name)
-    return Talk(memory=memory, model=model, session=session, language=language, follows=follows, data_dir=data_dir)
+    return Talk(
+        memory=memory,
+        model=model,
+        session=session,
+        language=language,
+        follows=follows,
+        data_dir=data_dir,
+        turn=replace(left, language=await memory.session_language(session.id)) if left else None,
+    )
 
 
 async def resume_talk(

@@ -23,8 +23,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from assistant.testing_forks import Forked, fork_olvido
+
 if TYPE_CHECKING:
     from assistant.daemon import Daemon
+    from assistant.line_client import LineClient
+    from assistant.said import Said
+    from assistant.talk import Talk
     from memory.ports import Clock
 
 
@@ -212,64 +217,58 @@ async def serving(
             await task
 
 
-def start_olvido(*arguments: object, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """The command line in a process of its own; its output and errors are pipes."""
+def client(folder: Path, chat: str = "me", **more: Any) -> "LineClient":
+    """Somebody at the other end of a daemon's socket."""
+    from assistant.line_client import LineClient
+    from assistant.sockets import socket_file
+
+    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
+
+
+def stored(folder: Path) -> bytes:
+    """All bytes of all files in a folder."""
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+async def say(talk: "Talk", text: str) -> "list[Said]":
+    """One turn of a talk: everything that is said back."""
+    from assistant.turn import take_turn
+
+    return [said async for said in take_turn(talk, text)]
+
+
+def words(answer: "Sequence[Said]", kind: str = "piece") -> str:
+    """What was said back of one kind; the reply itself by default."""
+    return "".join(said.text for said in answer if said.kind == kind)
+
+
+def start_olvido(*arguments: object, environment: Mapping[str, str]) -> Forked:
+    """The command line in a process of its own, which starts at once."""
+    return fork_olvido(arguments, {**os.environ, **environment})
+
+
+def start_new_olvido(*arguments: object, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """The same by an interpreter of its own, as users start it; its output and errors are pipes."""
+    root = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         [sys.executable, "-c", "from assistant.cli import main; main()", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_where_ours_is(environment),
+        env={**os.environ, "PYTHONPATH": path, **environment},
     )
 
 
-def _where_ours_is(environment: Mapping[str, str]) -> dict[str, str]:
-    root = str(Path(__file__).parents[1])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "PYTHONPATH": path, **environment}
-
-
-_FORKS = """
-import asyncio, os, sys, tempfile
-import openai, telegram, assistant.daemon, assistant.model, assistant.telegram.channel
-from assistant.cli import main
-from memory import Memory
-
-async def once():
-    with tempfile.TemporaryDirectory() as folder:
-        async with Memory.open(folder + "/warm.db") as memory:
-            session = await memory.open_session("none", "none")
-            await memory.add_turn(session.id, "user", "What is this about?")
-            await memory.assemble(session.id)
-
-asyncio.run(once())
-for _ in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(2, 1)
-        sys.exit(main())
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 class ForkedOlvido:
-    """The command line in one process after the other; what each would load anew is loaded once, before they fork."""
+    """The command line in one process after the other."""
 
     def __init__(self, *arguments: object, environment: Mapping[str, str], errors: Path) -> None:
+        self._arguments = arguments
+        self._environment = {**os.environ, **environment}
         self._errors = errors
-        with errors.open("w") as written:
-            self._parent = subprocess.Popen(
-                [sys.executable, "-c", _FORKS, *map(str, arguments)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=written,
-                text=True,
-                env=_where_ours_is(environment),
-            )
-        self._child = 0
+        self._child: Forked | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -277,34 +276,28 @@ class ForkedOlvido:
     def __exit__(self, *_: object) -> None:
         if self._child:
             self.end(signal.SIGKILL)
-        self._parent.communicate()
 
     def start(self) -> None:
         """Starts the next one."""
-        assert self._parent.stdin and self._parent.stdout
-        self._parent.stdin.write("\n")
-        self._parent.stdin.flush()
-        self._child = int(self._parent.stdout.readline())
+        self._child = fork_olvido(self._arguments, self._environment, errors=self._errors)
 
     def end(self, with_signal: int) -> int:
         """Ends the one that runs; its exit code."""
-        assert self._parent.stdout
-        with suppress(ProcessLookupError):
-            os.kill(self._child, with_signal)
-        self._child = 0
-        return int(self._parent.stdout.readline())
+        assert self._child
+        child, self._child = self._child, None
+        child.send_signal(with_signal)
+        return child.wait()
 
     def title(self) -> bytes:
         """How the one that runs is shown among the processes, where the system tells."""
-        files = [Path(f"/proc/{self._child}/{name}") for name in ("cmdline", "comm")]
+        assert self._child
+        files = [Path(f"/proc/{self._child.pid}/{name}") for name in ("cmdline", "comm")]
         return b" ".join(file.read_bytes() for file in files if file.exists())
 
     def check(self) -> None:
         """Raises RuntimeError when the one that should run does not."""
-        try:
-            os.kill(self._child, 0)
-        except ProcessLookupError:
-            raise RuntimeError(f"it ended by itself: {self._errors.read_text()}") from None
+        if self._child is None or self._child.poll() is not None:
+            raise RuntimeError(f"it ended by itself: {self._errors.read_text()}")
 
 
 class _Listener(ThreadingHTTPServer):
@@ -452,13 +445,6 @@ def embeddings(texts: list[str], dimension: int) -> dict[str, object]:
 
 # -- a terminal
 
-_ON_TERMINAL = """
-import fcntl, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C arrives
-from assistant.cli import main
-main()
-"""
-
 
 class Terminal:
     """The command line on a pseudo-terminal of its own: what a person types, and what they would see (by pyte)."""
@@ -471,18 +457,10 @@ class Terminal:
         self.screen = _screen(columns, rows)
         self.screen.write_process_input = self._answer  # where the cursor is, when the program asks
         self._stream = pyte.ByteStream(self.screen)
-        self._keyboard, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        root = str(Path(__file__).parents[1])
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _ON_TERMINAL, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            env={"TERM": "xterm-256color", "LANG": "C.UTF-8", **environ, "PYTHONPATH": root},
-        )
-        os.close(theirs)
+        self._keyboard, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        given = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environ}
+        self.process = fork_olvido(arguments, given, terminal=os.ttyname(self._theirs))
 
     def __enter__(self) -> Self:
         return self
@@ -491,6 +469,7 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self._keyboard)
+        os.close(self._theirs)
 
     @property
     def lines(self) -> list[str]:
@@ -533,7 +512,7 @@ class Terminal:
                 raise AssertionError(f"it does not end; the terminal shows:\n{self.text}")
         while self.read(0.0):
             pass
-        return int(self.process.returncode)
+        return self.process.wait()
 
     def _answer(self, data: str) -> None:
         os.write(self._keyboard, data.encode())

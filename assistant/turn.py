@@ -115,7 +115,7 @@ async def run_command(talk: Talk, text: str) -> AsyncIterator[Said]:
 
 async def receive(talk: Talk, text: str) -> None:
     """Stores the message and what it teaches, durably; in private nothing is stored."""
-    talk.reply = talk.forgetting = None
+    talk.reply = talk.forgetting = talk.insisting = None
     if talk.private is not None:
         talk.private.append({"role": "user", "content": text})
         talk.turn = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assistant.backups import Backup, back_up, due
 from assistant.logs import expire_logs, get_logger
 from assistant.people import known_people
+from assistant.problems import Problem
 from memory.errors import EngineError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Upkeep:
         self._clock = clock
         self._log = get_logger(part="upkeep")
         self.last_backup: Backup | None = None
-        self.last_problem = ""
+        self.last_problem: Problem | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -89,5 +90,5 @@ class Upkeep:
         try:
             yield
         except EngineError as exc:
-            self.last_problem = str(exc)
+            self.last_problem = Problem(str(exc))
             self._log.warning("upkeep_failed", owner=owner, reason=str(exc))

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.phrases import Line, conversation
-from bench.report import arguments, program, progress, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.language import load_packs
 from memory.stores import context as rows
@@ -97,6 +97,7 @@ def main(argv: Sequence[str]) -> dict[str, float]:
     sizes = (100, 1_000, 10_000, *((30_000,) if options.full else ()))
     samples = 200 if options.full else 40
     rows_: list[list[object]] = []
+    usual: dict[str, float] = {}  # at the smallest size
     result = {f"first message in {code}, ms": spent for code, spent in warm_up().items()}
     print(table(["once in a process", "ms"], list(result.items())) + "\n")
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +105,8 @@ def main(argv: Sequence[str]) -> dict[str, float]:
             for name, values in asyncio.run(measure(Path(folder), size, samples)).items():
                 middle, slow = median(values), sorted(values)[int(len(values) * 0.95)]
                 result |= {f"{name}, {size} rows, median ms": middle, f"{name}, {size} rows, 95% ms": slow}
-                growth = middle / result[f"{name}, {sizes[0]} rows, median ms"]
+                usual.setdefault(name, steady(values))
+                growth = steady(values) / usual[name]
                 result[f"{name}, {size} rows by {sizes[0]} rows"] = growth
                 rows_.append([name, size, middle, slow, growth])
     rows_.sort(key=lambda row: str(row[0]))

@@ -17,6 +17,7 @@ from assistant.line_client import LineClient
 from assistant.sockets import socket_file
 from assistant.testing import EchoServer, ForkedOlvido, settings_for
 from bench import report
+from bench.soundness import is_sound
 
 ROUNDS, FULL_ROUNDS = 5, 50
 VARIES = ("asked", "messages", "again", "seconds")
@@ -135,10 +136,8 @@ def _stored(folder: Path, clients: Sequence[LineClient]) -> dict[str, int]:
                 (f"me/{client.chat}",),
             ).fetchall()
             repeated += [role for (role,) in roles] != ["user", "assistant"] * len(rows)
-        sound = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        sound = sound and not connection.execute("PRAGMA foreign_key_check").fetchall()
         names = {"lost": lost, "twice": repeated, "unanswered": unanswered}
-        return {**names, "chats_out_of_order": out_of_order, "damaged": int(not sound)}
+        return {**names, "chats_out_of_order": out_of_order, "damaged": int(not is_sound(connection))}
     finally:
         connection.close()
 

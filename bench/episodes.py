@@ -6,14 +6,13 @@ first, so that growth shows: a search that is linear in them takes twice as long
 
 import asyncio
 import random
-import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from bench.report import arguments, program, progress, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.episodes import entry_of, rendered, tags_of
 from memory.limits import Limits
@@ -96,7 +95,7 @@ async def store(memory: Memory, clock: FakeClock, first: int, count: int, chance
 
 
 async def timed(work: Callable[[str], Awaitable[object]], queries: Sequence[str]) -> float:
-    """The median of some searches, each for the first time, in milliseconds."""
+    """What one of some searches takes, each for the first time, in milliseconds."""
     taken = []
     for query in queries:
         began = time.perf_counter()
@@ -104,7 +103,7 @@ async def timed(work: Callable[[str], Awaitable[object]], queries: Sequence[str]
         taken.append((time.perf_counter() - began) * 1000)
         if not found:
             raise RuntimeError(f"nothing was found for {query!r}")
-    return statistics.median(taken)
+    return steady(taken)
 
 
 async def measure(memory: Memory, clock: FakeClock, runs: int, chance: random.Random) -> dict[str, float]:

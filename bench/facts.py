@@ -1,14 +1,13 @@
 """Day 1,000 costs what day 1 cost: choosing facts for a request, and adding one, as the number of facts grows."""
 
 import asyncio
-import statistics
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.report import arguments, program, progress, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.learn import entry_of, new_fact, plain_draft
 from memory.stores import facts as rows
@@ -42,14 +41,14 @@ async def fill(memory: Memory, start: int, end: int) -> None:
                 await memory.index.add(tx, [entry_of(fact)], vector)
 
 
-async def median_ms(call: Callable[[str], Awaitable[object]], parameters: Sequence[str]) -> float:
-    """The middle of several calls, in milliseconds."""
+async def steady_ms(call: Callable[[str], Awaitable[object]], parameters: Sequence[str]) -> float:
+    """What one of several calls takes, in milliseconds."""
     times = []
     for parameter in parameters:
         began = time.perf_counter()
         await call(parameter)
         times.append(time.perf_counter() - began)
-    return statistics.median(times) * 1000
+    return steady(times) * 1000
 
 
 async def measure(sizes: Sequence[int], folder: Path) -> list[dict[str, float]]:
@@ -64,8 +63,8 @@ async def measure(sizes: Sequence[int], folder: Path) -> list[dict[str, float]]:
             there = size
             await held(memory)  # what is slow the first time is not what grows
             await memory.facts.add(f"A fact to warm up with at {size}")
-            choosing = await median_ms(memory.facts.choose, [f"{text} ({size})" for text in _MESSAGES])
-            adding = await median_ms(
+            choosing = await steady_ms(memory.facts.choose, [f"{text} ({size})" for text in _MESSAGES])
+            adding = await steady_ms(
                 memory.facts.add, [f"The {n}th letter of {size} is in the attic" for n in range(20)]
             )
             tokens, peak = await held(memory)

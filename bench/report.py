@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,11 @@ def progress(done: int, total: int, what: str) -> None:
     """A line now and then, for those who wait."""
     if done == total or done % max(1, total // 10) == 0:
         print(f"  {what} {done:,}/{total:,}", file=sys.stderr, flush=True)
+
+
+def steady(times: Sequence[float]) -> float:
+    """The lower quartile of some times: what ratios are made of, for what is slower is mostly the machine's doing."""
+    return statistics.quantiles(times, n=4, method="inclusive")[0] if len(times) > 1 else times[0]
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

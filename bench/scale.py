@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench import episodes
-from bench.report import arguments, program, progress, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.statements import said_by
 from memory.stores import context as rows
@@ -190,7 +190,7 @@ async def measure(memory: Memory) -> dict[str, list[float]]:
 async def run(sizes: Sequence[int], folder: Path) -> tuple[list[list[object]], dict[str, float]]:
     clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
     lines: list[list[object]] = []
-    medians: dict[str, list[float]] = {"recall": [], "assemble": []}
+    taken: dict[str, list[float]] = {"recall": [], "assemble": []}
     path = folder / "scale.db"
     async with Memory.open(path, clock=clock) as memory:
         stored = 0
@@ -202,12 +202,12 @@ async def run(sizes: Sequence[int], folder: Path) -> tuple[list[list[object]], d
             row.append(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
             for name, seconds in times.items():
                 middle, high = statistics.median(seconds), statistics.quantiles(seconds, n=20)[-1]
-                medians[name].append(middle)
+                taken[name].append(steady(seconds))
                 row += [round(middle * 1000, 1), round(high * 1000, 1)]
             lines.append(row)
             print(f"  {dict(zip(HEADINGS, row, strict=True))}", file=sys.stderr, flush=True)
     figures = {}
-    for name, values in medians.items():
+    for name, values in taken.items():
         for before, after, one, other in zip(values, values[1:], sizes, sizes[1:], strict=False):
             figures[f"{name}: time at {other:,} by time at {one:,}"] = round(after / before, 2)
     figures["bytes a statement"] = round(float(str(lines[-1][2])) * 1e6 / sizes[-1])

@@ -17,6 +17,7 @@ from assistant.telegram.api import PLACEHOLDER
 from assistant.testing import EchoServer, ForkedOlvido, settings_for
 from assistant.testing_telegram import BotServer, telegram_settings
 from bench import report
+from bench.soundness import is_sound
 
 ROUNDS, FULL_ROUNDS = 5, 50
 VARIES = ("messages", "seconds")
@@ -132,9 +133,8 @@ def _seen(crowd: Crowd) -> dict[str, int]:
 def _damaged(file: Path) -> int:
     connection = pysqlite3.connect(file)
     try:
-        sound = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         waiting = connection.execute("SELECT count(*) FROM inbox WHERE sent_at IS NULL").fetchone()[0]
-        return int(not sound or waiting > 0 or bool(connection.execute("PRAGMA foreign_key_check").fetchall()))
+        return int(waiting > 0 or not is_sound(connection))
     finally:
         connection.close()
 

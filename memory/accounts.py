@@ -1,13 +1,14 @@
 """The account of every request: held for a while, then written in one go.
 
-Counters are written at rest, at the end, and at the latest five minutes after the first of them; a crash in between
-costs numbers, never words.
+Counters, and with them confirmations of facts that were asked about, are written at rest, at the end, and at the latest
+five minutes after the first of them; a crash in between costs numbers, never words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
+from memory.confirmations import Confirmations
 from memory.database import Database
 from memory.limits import Limits
 from memory.ports import Clock
@@ -28,6 +29,7 @@ class Accounts:
         *,
         database: Database,
         providers: Providers,
+        confirmations: Confirmations,
         clock: Clock,
         zone: tzinfo,
         limits: Limits,
@@ -35,6 +37,7 @@ class Accounts:
     ) -> None:
         self._database = database
         self._providers = providers
+        self._confirmations = confirmations
         self._clock = clock
         self._zone = zone
         self._limits = limits
@@ -48,17 +51,19 @@ class Accounts:
             await self.flush()
 
     async def flush(self) -> None:
-        """Writes what is held: requests, and what providers were measured to need."""
+        """Writes what is held: requests, what providers were measured to need, and which facts were asked about."""
         held, self._held = self._held, []
-        if not held and not self._providers.held:
+        if not held and not self._providers.held and not self._confirmations.held:
             return
         try:
             async with self._database.transaction() as tx:
                 await rows.insert(tx, held)
                 await self._providers.write(tx)
+                confirmed = await self._confirmations.write(tx)
         except BaseException:
             self._held = [*held, *self._held]
             raise
+        self._confirmations.written(confirmed)
 
     async def between(
         self, since: datetime | None = None, until: datetime | None = None, session_id: int | None = None

@@ -13,7 +13,7 @@ from memory.facts import Facts
 from memory.language import LanguagePack, fold
 from memory.limits import Limits
 from memory.ports import Clock
-from memory.same_question import form
+from memory.same_question import form, in_usual_order
 from memory.signals import is_question
 from memory.stores import answers as rows
 from memory.stores import context as context_rows
@@ -24,6 +24,7 @@ from memory.times import spans, wants_newest
 from memory.values import Answer, Turn
 
 SameQuestion = Callable[[str, str], Awaitable[bool]]
+_MISSPELT = 2  # words: how it is spelt, and how it is misspelt
 _LONGEST = 400  # characters; a longer message is no question that comes again
 
 
@@ -116,15 +117,20 @@ class Answers:
         """Whether a message asks something whose answer is the same tomorrow and in another talk (C3)."""
         pack, text = self._packs[turn.language], turn.content
         taught = turn.learned or turn.superseded or turn.unclear or turn.stale or turn.refused or turn.reminder_asked
-        if taught or len(text) > _LONGEST or not is_question(text, pack):
+        if taught or len(text) > _LONGEST or not self._asks(text, pack):
             return False
-        folded = fold(text)
+        folded = pack.steady.sub(" ", fold(text))
         today = self._clock().astimezone(self._zone).date()
-        if pack.never_kept.search(folded) or pack.leaning.search(folded) or wants_newest(text, pack):
+        if pack.never_kept.search(folded) or pack.leaning.search(folded) or wants_newest(folded, pack):
             return False
         asked = form(text, pack)
-        enough = 1 if pack.stands_alone.search(folded) else 2 if pack.script != "han" else 3
+        enough = 1 if pack.stands_alone.search(fold(text)) else 2 if pack.script != "han" else 3
         return len(asked.words) >= enough and not spans(text, today, pack)
+
+    @staticmethod
+    def _asks(text: str, pack: LanguagePack) -> bool:
+        """Whether a message is a question; here that may be seen by less than where facts are looked for."""
+        return is_question(text, pack) or bool(pack.asked_unmarked.search(in_usual_order(fold(text), pack)))
 
     async def _still_holds(self, answer: Answer, turn: Turn) -> bool:
         if answer.facts != await self._facts_for(answer.question, answer.language):
@@ -137,7 +143,10 @@ class Answers:
         return not any(about & set(stems(text, pack)) for text in said if not is_question(text, pack))
 
     async def _like(self, turn: Turn) -> list[Answer]:
-        return await rows.like(self._database, turn.language, self._words(turn), self._oldest())
+        """The answers to questions that may be the same: of the same words, but for one that may be misspelt."""
+        words = set(self._words(turn).split())
+        recent = await rows.recent(self._database, turn.language, self._oldest())
+        return [answer for answer in recent if len(words ^ set(answer.words.split())) <= _MISSPELT]
 
     def _words(self, turn: Turn) -> str:
         """The same for all questions that may be the same."""

@@ -5,15 +5,17 @@ the window, and the last user message with recalled lines, facts and the words t
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 
 from memory.language import LanguagePack, words_of
 from memory.limits import Limits
 from memory.marks import CLOSE, OPEN, neutralise, one_line
 from memory.ports import TokenCounter
-from memory.tokens import cut_to_tokens, estimate_provider_tokens
+from memory.tokens import cut_to_tokens, provider_estimate
 from memory.values import (
     ChosenFact,
     Context,
@@ -65,7 +67,10 @@ def assemble(
 
     `factor` is what the model needs as a rule, for the report; `ceiling` the most it may need, for the budget (B6).
     """
-    measure = _Measure(limits=limits, count=count, factor=factor, ceiling=max(factor, ceiling or factor))
+    count = cache(count)  # most texts are the same in every attempt to make them fit
+    estimate = cache(lambda text: provider_estimate(text, count(text)))
+    ceiling = max(factor, ceiling or factor)
+    measure = _Measure(limits=limits, count=count, estimate=estimate, factor=factor, ceiling=ceiling)
     parts = _neutralised(parts, limits, count)
     parts = _fit_sections(parts, limits, count)
     parts = _fit_tools(parts, measure)
@@ -109,6 +114,7 @@ class _Measure:
     count: TokenCounter
     factor: float
     ceiling: float
+    estimate: Callable[[str], float]
 
     def tokens(self, parts: Parts, factor: float | None = None) -> tuple[int, int]:
         """cl100k's count and the provider's, of the whole request."""
@@ -117,7 +123,7 @@ class _Measure:
         number = len(messages) + len(parts.pending)
         overhead = self.limits.message_overhead_tokens * number + self.limits.request_overhead_tokens
         own = sum(self.count(text) for text in texts) + overhead
-        provider = sum(estimate_provider_tokens(text, factor or self.factor) for text in texts) + overhead * 2
+        provider = sum(math.ceil(self.estimate(text) * (factor or self.factor)) for text in texts) + overhead * 2
         return own, provider
 
     def fits(self, parts: Parts) -> bool:

@@ -4,14 +4,25 @@ import logging
 from collections.abc import Mapping
 
 from memory.database import Database
+from memory.embeddings import EmbeddedEmbedder
 from memory.errors import EmbedderError
 from memory.language import LanguagePack, detect
-from memory.ports import Clock
+from memory.ports import Clock, Embedder
 from memory.similarity import ANY, Calibration, calibrate, pairs_sha256
 from memory.stores import calibrations
 from memory.stores.index import Index
 
 _LOG = logging.getLogger(__name__)
+_embedded: dict[str, Calibration] = {}
+
+
+async def _fitted(embedder: Embedder) -> Calibration:
+    """The scale of a model; that of the embedded one is the same in every file, and fitted once per process."""
+    if not isinstance(embedder, EmbeddedEmbedder):
+        return await calibrate(embedder)
+    if embedder.model not in _embedded:
+        _embedded[embedder.model] = await calibrate(embedder)
+    return _embedded[embedder.model]
 
 
 class Calibrator:
@@ -37,7 +48,7 @@ class Calibrator:
         if embedder is None:
             return None
         try:
-            fitted = await calibrate(embedder)
+            fitted = await _fitted(embedder)
         except EmbedderError:
             _LOG.warning("similarities are not calibrated yet", exc_info=True)
             return None

@@ -88,6 +88,12 @@ class Conversation:
             return await self.open_session(channel, chat, language)
         return session
 
+    async def unanswered(self, channel: str, chat: str, idle: timedelta) -> Turn | None:
+        """The last message of a chat, when it was not answered and is not older than that; its session is open."""
+        found = await rows.open_window(self._database, channel, chat)
+        last = found[1][-1] if found and found[1] else None
+        return last if last and last.role == "user" and self._clock() - last.timestamp <= idle else None
+
     async def close_idle(self, idle: timedelta) -> int:
         """Closes sessions in which nothing was said for so long; returns how many."""
         now = self._clock()
@@ -124,6 +130,8 @@ class Conversation:
         flow = await self._flow(session_id, role, looked_at, vector, spoken)
         tokens = self._count(content) if looked_at is content else await asyncio.to_thread(self._count, content)
         now = self._clock()
+        if ready:
+            await self._facts.settle()
         async with self._database.transaction() as tx:
             turn = await rows.insert(
                 tx,
@@ -145,8 +153,7 @@ class Conversation:
             await context_rows.queue(tx, session_id, leaving(window, self._limits, flush=flow.explicit), now)
             await context_rows.record_used(tx, turn.id, used)
             learned = await self._facts.learner.write(tx, ready, turn.id, "learned")
-            fresh = [fact.id for fact in asked if fact.state != "stale"]
-            confirmed = await self._facts.learner.confirm_asked(tx, fresh)
+            confirmed = tuple(replace(fact, last_confirmed_at=now) for fact in asked if fact.state != "stale")
             turn = replace(
                 turn,
                 language=spoken,
@@ -161,6 +168,7 @@ class Conversation:
             )
             if also is not None:
                 await also(tx, turn)
+        self._facts.confirmations.note(confirmed, now)
         if vector is not None:
             self._vectors[turn.id] = vector
         return turn

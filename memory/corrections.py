@@ -267,6 +267,7 @@ def _negated(text: str, pack: LanguagePack) -> bool:
     return _has_word(text, pack, "negations")
 
 
+@lru_cache(maxsize=2048)
 def _has_word(text: str, pack: LanguagePack, group: str) -> bool:
     folded = fold(text)
     if pack.script == "han":

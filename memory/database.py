@@ -6,6 +6,7 @@ yours, and a reader that never waits for the writer. Each runs in its own thread
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
@@ -20,7 +21,7 @@ import aiosqlite
 import pysqlite3
 
 from memory import migrate
-from memory.errors import DatabaseBusy, DatabaseError, DatabaseReadOnly
+from memory.errors import DatabaseBusy, DatabaseError, DatabaseGone, DatabaseReadOnly
 from memory.limits import Limits
 from memory.migrate import Migration, Mode, connect, copy, kind_of, translate, translated
 from memory.ports import Clock, system_clock
@@ -262,6 +263,7 @@ class Database:
         self._reader: aiosqlite.Connection | None = None
         self._writing = asyncio.Lock()
         self._reading = asyncio.Lock()
+        self._file: os.stat_result | None = None  # which one it is, whatever lies under its name later
 
     @classmethod
     @asynccontextmanager
@@ -337,6 +339,18 @@ class Database:
         forbid_in_transaction("a backup")
         await asyncio.to_thread(copy, self.path, to, self._opening.limits)
 
+    def _check_it_is_there(self) -> None:
+        """SQLite would go on writing into a deleted file, and all of it would be lost with the last connection."""
+        try:
+            there = self._file is None or os.path.samestat(self._file, self.path.stat())
+        except OSError:
+            there = False
+        if not there:
+            raise DatabaseGone(
+                f"{self.path} was deleted, moved or replaced while it was in use: nothing more is written. "
+                "Put the file back, or bring back a copy with: olvido restore"
+            )
+
     def _current(self) -> View | None:
         """The innermost transaction or snapshot of this file that this task is in."""
         return next((view for view in reversed(_OPEN.get()) if view._database is self and not view._ended), None)
@@ -351,6 +365,7 @@ class Database:
             yield view
             if isinstance(view, Transaction):
                 view.raise_if_spoiled()
+                self._check_it_is_there()
             with translated(self.path):
                 await _run(connection, "COMMIT")
             whole = True
@@ -376,6 +391,8 @@ class Database:
 
         self._writer = await _start(writer)
         self._reader = await _start(self._opening.reader)
+        with translated(self.path):
+            self._file = self.path.stat()
         if self.recovered:
             _LOG.info("%s was not closed the last time; it was checked and is sound", self.path)
 

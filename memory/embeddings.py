@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from memory.database import forbid_in_transaction
 from memory.errors import EmbedderError
@@ -16,9 +17,10 @@ from memory.ports import Vectors
 from memory.tokens import cut_to_tokens
 
 DIMENSION = 256
+_BATCH = 64  # texts
 
 _loading = threading.Lock()
-_loaded: list[Any] = []
+_loaded: "list[_WordVectors]" = []
 
 
 class EmbeddedEmbedder:
@@ -50,8 +52,7 @@ class EmbeddedEmbedder:
 
         if not texts:
             return np.zeros((0, DIMENSION), dtype=np.float32)
-        vectors = _model().embed([self._content(text) for text in texts], norm=False)
-        return unit_length(np.asarray(vectors, dtype=np.float32))
+        return unit_length(_model().embed([self._content(text) for text in texts]))
 
     def _content(self, text: str) -> str:
         text = well_formed(cut_to_tokens(text, self._max_tokens))
@@ -82,17 +83,45 @@ def unit_length(vectors: Vectors) -> Vectors:
     return np.asarray(scaled, dtype=np.float32)
 
 
-def _model() -> Any:
-    """wordllama, loaded once per process."""
+class _WordVectors:
+    """wordllama's files, read as it reads them. Itself it would load a web client and more before the first word."""
+
+    def __init__(self, folder: Path) -> None:
+        from safetensors import safe_open
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        self._tokenizer.enable_padding()
+        self._tokenizer.no_truncation()
+        with suppress(AttributeError):  # it takes a whole text for one word, and would keep the last 10,000, some 25 MB
+            self._tokenizer.model._resize_cache(0)
+        with safe_open(folder / "weights" / f"l2_supercat_{DIMENSION}.safetensors", framework="np") as file:
+            self._vectors = file.get_tensor("embedding.weight")
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The mean of the vectors of a text's tokens, for each text."""
+        import numpy as np
+
+        found = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        for start in range(0, len(texts), _BATCH):
+            encoded = self._tokenizer.encode_batch(list(texts[start : start + _BATCH]), add_special_tokens=False)
+            words = self._vectors[np.array([text.ids for text in encoded], dtype=np.int32)].astype(np.float32)
+            mask = np.array([text.attention_mask for text in encoded], dtype=np.float32)
+            counts = np.maximum(mask.sum(axis=1, keepdims=True), 1.0)
+            found[start : start + _BATCH] = (words * mask[..., np.newaxis]).sum(axis=1) / counts
+        return found
+
+
+def _model() -> _WordVectors:
+    """The word vectors, loaded once per process."""
     with _loading:
         if not _loaded:
-            import wordllama
-
-            # it looks for its tokenizer elsewhere, and would then download it: its own folder has both
-            folder = Path(wordllama.__file__).parent
+            spec = find_spec("wordllama")
             try:
-                _loaded.append(wordllama.WordLlama.load(cache_dir=folder, disable_download=True, dim=DIMENSION))
-            except (OSError, ValueError) as exc:
+                if spec is None or spec.origin is None:
+                    raise FileNotFoundError("wordllama")
+                _loaded.append(_WordVectors(Path(spec.origin).parent))
+            except Exception as exc:  # the tokenizer raises nothing more special
                 raise EmbedderError(
                     "The embedded embedder cannot be loaded: the package wordllama is incomplete. Reinstall it."
                 ) from exc

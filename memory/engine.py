@@ -23,6 +23,7 @@ from memory.fading import Fading
 from memory.journal import Also, Journal
 from memory.language import LanguagePack, detect, load_packs
 from memory.limits import Limits
+from memory.misspelt import respelt
 from memory.ports import Clock, Embedder, TokenCounter, system_clock
 from memory.providers import Providers
 from memory.recall import Recall
@@ -112,6 +113,7 @@ class Memory:
         self.accounts = Accounts(
             database=database,
             providers=self._providers,
+            confirmations=self.facts.confirmations,
             clock=clock,
             zone=self.timezone,
             limits=limits,
@@ -226,6 +228,10 @@ class Memory:
         window = await self._conversation.window(session_id)
         return window[-1] if window else None
 
+    async def unanswered(self, channel: str, chat: str, idle: timedelta) -> Turn | None:
+        """The last message of a chat, when it was not answered and is not older than that; its session is open."""
+        return await self._conversation.unanswered(channel, chat, idle)
+
     async def session_language(self, session_id: int) -> str:
         """The language of a session so far."""
         return await self._conversation.language(session_id)
@@ -321,9 +327,15 @@ class Memory:
         language = detect(first, None, self.packs)
         if language != detect(second, language, self.packs):
             return False
-        one, other = (form(text, self.packs[language]) for text in (first, second))
+        pack = self.packs[language]
+        one, other = form(first, pack), form(second, pack)
         if differs(one, other):
-            return False
+            spelt = respelt(first, second, pack)
+            if spelt is None or one.stressed != other.stressed:
+                return False
+            one, other = (form(text, pack) for text in spelt)
+            if differs(one, other):
+                return False
         return one.text == other.text or await self.similarity(first, second) > self.limits.same_similarity
 
     def extract_facts(self, text: str, language: str | None = None) -> list[FactDraft]:

@@ -6,7 +6,8 @@ EngineError
 │   ├── DatabaseNewer      written by a newer Olvido
 │   ├── DatabaseReadOnly   the file or its folder cannot be written
 │   ├── DatabaseFull       no space left
-│   └── DatabaseBusy       another process kept it locked for too long
+│   ├── DatabaseBusy       another process kept it locked for too long
+│   └── DatabaseGone       deleted, moved or replaced while it was in use
 ├── EmbedderError          the embedder failed or answered nonsense
 ├── LanguagePackError      a language pack is not usable
 ├── NotFound               no such fact, turn or session
@@ -40,6 +41,10 @@ class DatabaseFull(DatabaseError):
 
 class DatabaseBusy(DatabaseError):
     """Another process kept the file locked for too long."""
+
+
+class DatabaseGone(DatabaseError):
+    """The file was deleted, moved or replaced while it was in use."""
 
 
 class EmbedderError(EngineError):

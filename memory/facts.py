@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memory.calibrate import Calibrator
 from memory.choose import Candidate, choose
+from memory.confirmations import Confirmations
 from memory.database import Database, Transaction
 from memory.decay import fades_at, is_due, state_of
 from memory.episodes import Episodes
@@ -56,6 +57,7 @@ class Facts:
         self._clock = clock
         self._limits = limits
         self._count = count
+        self.confirmations = Confirmations()
         self.learner = Learner(
             database=database, index=index, calibrator=calibrator, packs=packs, clock=clock, limits=limits
         )
@@ -94,6 +96,7 @@ class Facts:
 
     async def history(self, fact_id: str | None = None, limit: int | None = None) -> Events:
         """All that was done to a fact and to those it superseded or was superseded by; None: to any fact."""
+        await self.settle()
         if fact_id is None:
             return await rows.events(self._database, None, limit)
         chain = [fact.id for fact in await rows.chain(self._database, fact_id)] or [fact_id]
@@ -154,6 +157,7 @@ class Facts:
         language: str | None = None,
     ) -> Learned:
         """The same, with all that it did: what it confirmed, superseded or may contradict."""
+        await self.settle()
         _check("domain", domain, DOMAINS)
         _check("confidence", confidence, CONFIDENCES)
         draft = self._draft(fact, language)
@@ -200,6 +204,7 @@ class Facts:
 
     async def supersede(self, old_id: str, new_id: str) -> Fact:
         """Of two facts that cannot both be true the user chose the second (F7); returns it."""
+        await self.settle()
         new = await self.get(new_id)
         async with self._database.transaction() as tx:
             old = await rows.get(tx, old_id)
@@ -213,6 +218,7 @@ class Facts:
 
     async def undo(self, fact_id: str | None = None) -> FactList:
         """Reverts the last thing done to a fact (None: to any); returns the facts as they are now."""
+        await self.settle()
         batch = await rows.last_batch(self._database, fact_id)
         if batch is None:
             if fact_id is not None:
@@ -250,6 +256,7 @@ class Facts:
         return change.before
 
     async def _change(self, fact_id: str, action: str, **changes: object) -> Fact:
+        await self.settle()
         before = await self.get(fact_id)
         if before.status != "current":
             raise Refused(
@@ -289,10 +296,12 @@ class Facts:
 
     async def forget(self, fact_id: str) -> Forgotten:
         """Removes a fact, those it replaced and every trace of their words; it cannot be undone (F11)."""
+        await self.settle()
         return await self._forgetting.forget(fact_id)
 
     async def forget_again(self, said: Sequence[Fact]) -> Forgotten:
         """Removes what was forgotten in another file, of which this one is a copy (F11)."""
+        await self.settle()
         return await self._forgetting.forget_again(said)
 
     # -- taking out and bringing in
@@ -301,6 +310,7 @@ class Facts:
         """Every fact and its chain as JSON or Markdown, from which `import_` makes the same facts."""
         from memory import portable
 
+        await self.settle()
         return portable.write(await rows.all_with_status(self._database, ("current", "superseded")), form)
 
     async def import_(self, text: str, form: "Format") -> "Imported":
@@ -316,6 +326,7 @@ class Facts:
         importer = importing.Importer(
             database=self._database, index=self._index, packs=self._packs, clock=self._clock, draft=draft
         )
+        await self.settle()
         return await importer.run(portable.read(text, form))
 
     # -- choosing for a request
@@ -349,7 +360,15 @@ class Facts:
 
     # -- pieces
 
+    async def settle(self) -> None:
+        """Writes confirmations that are held, before anything that follows them."""
+        if self.confirmations.held:
+            async with self._database.transaction() as tx:
+                written = await self.confirmations.write(tx)
+            self.confirmations.written(written)
+
     def _dated(self, fact: Fact) -> Fact:
+        fact = self.confirmations.applied(fact)
         return replace(fact, state=state_of(fact, self._clock(), self._limits))
 
     def _draft(self, text: str, language: str | None) -> FactDraft:

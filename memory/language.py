@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.errors import LanguagePackError
-from memory.patterns import Patterns
+from memory.patterns import Patterns, parsed
 
 WORD_LISTS = (
     "function_words",  # the words that carry no subject; also what tells the language of a short message
@@ -231,7 +231,7 @@ class LanguagePack:
     def same_synonyms(self) -> dict[str, re.Pattern[str]]:
         """Other words for a word, by that word."""
         lists = self._section("same").get("synonyms", {})
-        return {key: _words_pattern(words, self.script) for key, words in lists.items()}
+        return {key: self._any_of(words) for key, words in lists.items()}
 
     @cached_property
     def same_exact(self) -> bool:
@@ -247,7 +247,23 @@ class LanguagePack:
     @cached_property
     def same_light(self) -> re.Pattern[str]:
         """Words that may be there or not: really, exactly."""
-        return _words_pattern(self._section("same").get("light", ()), self.script)
+        return self._any_of(self._section("same").get("light", ()))
+
+    @cached_property
+    def same_fronted(self) -> re.Pattern[str]:
+        """A question that begins with what it could end with: in Italy, how old ...?"""
+        return self._either(self._section("same").get("fronted", ()))
+
+    @cached_property
+    def same_unstressed(self) -> re.Pattern[str]:
+        """Words whose last accent tells nothing: left out or added, they are the same."""
+        return self._either(self._section("same").get("unstressed", ()))
+
+    @cached_property
+    def same_numbers(self) -> dict[str, str]:
+        """Numbers in words, by these; one is left out, which is an article in most languages."""
+        names = [entry.split("|")[0] for entry in self._section("times").get("numbers", ())]
+        return {fold(name): str(number) for number, name in enumerate(names, 1) if number > 1}
 
     @cached_property
     def known(self) -> dict[str, tuple[re.Pattern[str], ...]]:
@@ -280,8 +296,18 @@ class LanguagePack:
         known = self._section("known")
         words = [*self.words["now_words"], *self.words["emotional"]]
         words += [*known.get("changing", ()), *known.get("acting", ())]
-        listed = _words_pattern(words, self.script).pattern
+        listed = self._any_of(words).pattern
         return self._either([listed, *known.get("requests", ())])
+
+    @cached_property
+    def steady(self) -> re.Pattern[str]:
+        """What has words of `never_kept` or `leaning` in it and is nothing of the kind: room temperature."""
+        return self._either(self._section("known").get("steady", ()))
+
+    @cached_property
+    def asked_unmarked(self) -> re.Pattern[str]:
+        """Questions without their mark that are none to those who look for facts."""
+        return self._either(self._section("known").get("asked", ()))
 
     @cached_property
     def leaning(self) -> re.Pattern[str]:
@@ -320,14 +346,19 @@ class LanguagePack:
         return {key: self._either(self._section("domains").get(key, ())) for key in DOMAINS}
 
     @cached_property
+    def asides(self) -> re.Pattern[str]:
+        """What is said behind a fact about having said it otherwise: its old value is no part of the fact."""
+        return self._either(self._section("asides").get("said_otherwise", ()))
+
+    @cached_property
     def doubt(self) -> re.Pattern[str]:
         """Words that lower confidence to low."""
-        return _words_pattern(self._source["words"].get("doubts", ()), self.script)
+        return self._any_of(self._source["words"].get("doubts", ()))
 
     @cached_property
     def hedge(self) -> re.Pattern[str]:
         """Words that lower confidence to medium."""
-        return _words_pattern(self._source["words"].get("hedges", ()), self.script)
+        return self._any_of(self._source["words"].get("hedges", ()))
 
     def is_named(self, spaced: str, phrase: str) -> bool:
         """Whether a phrase stands after an article or the like somewhere in a folded text with spaces between words."""
@@ -335,14 +366,17 @@ class LanguagePack:
 
     def insists(self, text: str) -> bool:
         """Whether the user asks to keep even a credential."""
-        return bool(_words_pattern(self._source["words"].get("insist", ()), self.script).search(fold(text)))
+        return bool(self._insist.search(fold(text)))
+
+    @cached_property
+    def _insist(self) -> re.Pattern[str]:
+        return self._any_of(self._source["words"].get("insist", ()))
 
     def check(self) -> None:
         """Raises now what would otherwise come up in the middle of a conversation."""
         try:
             for name in [name for name in vars(type(self)) if isinstance(getattr(type(self), name), cached_property)]:
                 _check_macros(getattr(self, name))
-            self.insists("")
         except (KeyError, TypeError, AttributeError, ValueError) as exc:
             raise LanguagePackError(f"The language pack {self.origin} is not as it should be: {exc!r}.") from exc
 
@@ -366,6 +400,16 @@ class LanguagePack:
     def _either(self, parts: Any, suffix: str = "") -> re.Pattern[str]:
         either = "|".join(f"(?:{part})" for part in _listed(parts))
         return self._compile(f"(?:{either}){suffix}" if parts else r"(?!)")
+
+    def _any_of(self, words: Any) -> re.Pattern[str]:
+        if not words:
+            return re.compile(r"(?!)")
+        inner = "|".join(re.escape(fold(word)) for word in sorted(words, key=len, reverse=True))
+        return self.compile_words(inner)
+
+    def compile_words(self, text: str) -> re.Pattern[str]:
+        """A pattern of whole words, compiled as all of the pack; where no spaces are written, of characters."""
+        return self._patterns.compile(f"(?:{text})" if self.script == "han" else rf"(?<!\w)(?:{text})(?!\w)")
 
     def _compile(self, text: str) -> re.Pattern[str]:
         try:
@@ -393,13 +437,6 @@ def _expand(text: str, macros: Mapping[str, str]) -> str:
     return re.sub(
         r"\{([A-Za-z_]+)\}", lambda match: f"(?:{macros[match[1]]})" if match[1] in macros else match[0], text
     )
-
-
-def _words_pattern(words: Any, script: str) -> re.Pattern[str]:
-    if not words:
-        return re.compile(r"(?!)")
-    inner = "|".join(re.escape(fold(word)) for word in sorted(words, key=len, reverse=True))
-    return re.compile(f"(?:{inner})" if script == "han" else rf"(?<!\w)(?:{inner})(?!\w)")
 
 
 def well_formed(text: str) -> str:
@@ -472,7 +509,7 @@ def _read_packs(folder: Any) -> Mapping[str, LanguagePack]:
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".toml"):
             try:
-                source = tomllib.loads(file.read_text("utf-8"))
+                source = parsed(file) if isinstance(file, Path) else tomllib.loads(file.read_text("utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
                 raise LanguagePackError(f"The language pack {file.name} is not valid TOML: {exc}.") from exc
             pack = LanguagePack(source, file.name, file if isinstance(file, Path) else None)
@@ -494,12 +531,13 @@ def detect(text: str, fallback: str | None = None, packs: Mapping[str, LanguageP
     rest = max((score for code, score in scores.items() if code != best), default=0.0)
     if scores[best] >= 0.5 and scores[best] >= 1.4 * rest:
         return best
-    guess, certainty = _guess(text, tuple(packs))
-    if certainty >= 0.9 and len(_WORD.findall(text)) >= 4:
-        return guess
+    if len(_WORD.findall(text)) >= 4:
+        guess, certainty = _guess(text, tuple(packs))
+        if certainty >= 0.9:
+            return guess
     if fallback in packs:
         return str(fallback)
-    return best if scores[best] > rest else guess
+    return best if scores[best] > rest else _guess(text, tuple(packs))[0]
 
 
 def chat_language(text: str, before: str, packs: Mapping[str, LanguagePack]) -> str:

@@ -151,16 +151,6 @@ class Learner:
         await rows.record(tx, "confirmed", [(known.id, known, after)], self._clock())
         return after
 
-    async def confirm_asked(self, tx: Transaction, fact_ids: Sequence[str]) -> list[Fact]:
-        """Facts the user asked about count as mentioned again (F6)."""
-        confirmed = []
-        for fact in await rows.with_ids(tx, fact_ids):
-            after = replace(fact, last_confirmed_at=self._clock())
-            await rows.update(tx, after)
-            await rows.record(tx, "confirmed", [(fact.id, fact, after)], self._clock())
-            confirmed.append(after)
-        return confirmed
-
 
 def new_fact(draft: FactDraft, turn_id: int | None, now: datetime) -> Fact:
     """A draft as the row it becomes; the id is given when it is stored."""

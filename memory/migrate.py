@@ -14,14 +14,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 import pysqlite3
-import sqlite_vec
 
 from memory.errors import (
     DatabaseBusy,
@@ -128,7 +129,7 @@ def connect(path: Path, mode: Mode, limits: Limits) -> "Connection":
     )
     try:
         connection.enable_load_extension(True)
-        sqlite_vec.load(connection)
+        connection.load_extension(_vector_extension())
         connection.enable_load_extension(False)
         # a tampered file cannot make a trigger or a view call an extension (so ours may not touch vec0 either)
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -137,6 +138,15 @@ def connect(path: Path, mode: Mode, limits: Limits) -> "Connection":
         connection.close()
         raise
     return connection
+
+
+@cache
+def _vector_extension() -> str:
+    """The file of sqlite-vec; the package is not imported, it would load numpy also to list a few facts."""
+    spec = find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("sqlite_vec")
+    return str(Path(spec.origin).with_name("vec0"))
 
 
 def copy(source: Path, to: Path, limits: Limits) -> None:

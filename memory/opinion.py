@@ -7,6 +7,7 @@ millisecond a sentence. A language without weights has no opinion: then the rule
 
 import math
 import re
+import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def topics(text: str, pack: LanguagePack) -> dict[str, float]:
     values = np.array([1.0, *(value for _, value in pairs)], dtype=np.float32)
     scores = (weights[:, places].astype(np.float32) / TOPIC_SCALE) @ values
     odds = np.exp(scores[:-1] - scores[:-1].max())
-    names = [str(name) for name in _weights()["topics"]]
+    names = [sys.intern(str(name)) for name in _weights()["topics"]]  # results are held by the hundred
     change = chance(float(scores[-1]))
     return {**dict(zip(names, (odds / odds.sum()).tolist(), strict=True)), CHANGE: change}
 
@@ -160,7 +161,7 @@ def _lists(pack: LanguagePack) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The pack's named pieces of patterns, as far as they are lists of words."""
     found = []
     for name, text in pack.macros.items():
-        pattern = re.compile(text if pack.script == "han" else rf"(?<!\w)(?:{text})(?!\w)")
+        pattern = pack.compile_words(text)
         if not pattern.search("") and not pattern.match(" zzz zzz"):
             found.append((name, pattern))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Compiled patterns of the language packs, kept beside them as Python keeps compiled modules.
+"""The language packs parsed and their patterns compiled, kept beside them as Python keeps compiled modules.
 
 A pack has some hundred long patterns. To compile them takes a second or three, to read them back a few hundredths of
 one. Whatever is wrong with the file, or with this interpreter's way of doing it: the pattern is simply compiled.
@@ -6,10 +6,12 @@ one. Whatever is wrong with the file, or with this interpreter's way of doing it
 
 import atexit
 import contextlib
+import hashlib
 import marshal
 import re
 import sys
 import tempfile
+import tomllib
 import zlib
 from array import array
 from pathlib import Path
@@ -19,7 +21,7 @@ _FEW = 20  # so few new patterns are not worth writing the file again
 
 
 class Patterns:
-    """The patterns of one pack; those compiled anew are added to its file when the process ends."""
+    """The patterns of one pack; those compiled anew are added to its file, at the latest when the process ends."""
 
     def __init__(self, pack: Path | None) -> None:
         self._file = _file_of(pack) if pack else None
@@ -41,6 +43,8 @@ class Patterns:
             pattern = _restored(text, parts)
             self._known[text] = parts
             self._new += 1
+            if self._new * 2 > len(self._known):  # a process that is killed, or runs for months, does not waste it all
+                self.save()
             return pattern
         return re.compile(text)
 
@@ -49,15 +53,35 @@ class Patterns:
         if self._file is None or not self._known or self._new < _FEW or sys.dont_write_bytecode:
             return
         with contextlib.suppress(OSError):
-            self._file.parent.mkdir(exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self._file.parent, delete=False) as file:
-                file.write(zlib.compress(marshal.dumps((_recipe(), self._known)), 1))
-            Path(file.name).replace(self._file)  # the others see the old file or the new one
+            _write(self._file, zlib.compress(marshal.dumps((_recipe(), self._known)), 1))
         self._new = 0
 
 
-def _file_of(pack: Path) -> Path:
-    return pack.parent / "__pycache__" / f"{pack.stem}.{sys.implementation.cache_tag}.patterns"
+def parsed(pack: Path) -> dict[str, Any]:
+    """The TOML of a pack, read from what was kept of it while its words are the same."""
+    text = pack.read_text("utf-8")
+    version = (sys.version, hashlib.sha256(text.encode()).hexdigest())
+    file = _file_of(pack, "source")
+    with contextlib.suppress(OSError, ValueError, EOFError, TypeError):
+        kept, source = marshal.loads(file.read_bytes())
+        if kept == version:
+            return dict(source)
+    source = tomllib.loads(text)
+    if not sys.dont_write_bytecode:
+        with contextlib.suppress(OSError, ValueError):  # a date, which nobody needs here, cannot be kept
+            _write(file, marshal.dumps((version, source)))
+    return source
+
+
+def _file_of(pack: Path, kind: str = "patterns") -> Path:
+    return pack.parent / "__pycache__" / f"{pack.stem}.{sys.implementation.cache_tag}.{kind}"
+
+
+def _write(file: Path, data: bytes) -> None:
+    file.parent.mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as written:
+        written.write(data)
+    Path(written.name).replace(file)  # the others see the old file or the new one
 
 
 def _recipe() -> tuple[str, int, int]:

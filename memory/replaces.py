@@ -27,10 +27,8 @@ def chances(rows: Sequence[Sequence[float]]) -> list[float] | None:
     weights = opinion.stored("replaces")
     if weights is None:
         return None
-    return [
-        opinion.chance(float(weights[0]) + sum(float(a) * b for a, b in zip(weights[1:], row, strict=True)))
-        for row in rows
-    ]
+    bias, *rest = map(float, weights)
+    return [opinion.chance(bias + sum(a * b for a, b in zip(rest, row, strict=True))) for row in rows]
 
 
 def rows(
@@ -85,11 +83,12 @@ _BROAD = frozenset({"", "habit", "like", "dislike", "favourite", "identity", "de
 def _common(draft: FactDraft, fact: Fact, pack: LanguagePack, packs: Mapping[str, LanguagePack]) -> dict[str, float]:
     """What the texts themselves tell."""
     whole, part = _topics(draft.quote, pack), _topics(draft.fact, pack)
-    theirs = _topics(fact.fact, packs.get(fact.language, pack))
+    their_pack = packs.get(fact.language, pack)
+    theirs = _topics(fact.fact, their_pack)
     known = bool(draft.attribute and fact.attribute)
     return {
         "topic": max(_overlap(whole, theirs), _overlap(part, theirs)),
-        "same topic": float(bool(theirs) and _top(whole) == _top(theirs)),
+        "same topic": float(bool(theirs) and _top(draft.quote, pack) == _top(fact.fact, their_pack)),
         "change": max(whole.get(opinion.CHANGE, 0.0), part.get(opinion.CHANGE, 0.0)),
         "told change": float(draft.kind == "change"),
         "same attribute": float(known and draft.attribute == fact.attribute),
@@ -99,11 +98,14 @@ def _common(draft: FactDraft, fact: Fact, pack: LanguagePack, packs: Mapping[str
 
 
 def _overlap(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    smaller = [min(value, second.get(name, 0.0)) for name, value in first.items()]
-    return sum(smaller) - min(first.get(opinion.CHANGE, 0.0), second.get(opinion.CHANGE, 0.0))
+    """What both are about; the topics stand in one order in all of them."""
+    shared = sum(map(min, first.values(), second.values()))
+    return shared - min(first.get(opinion.CHANGE, 0.0), second.get(opinion.CHANGE, 0.0))
 
 
-def _top(topics: Mapping[str, float]) -> str:
+@lru_cache(maxsize=512)
+def _top(text: str, pack: LanguagePack) -> str:
+    topics = _topics(text, pack)
     return max((name for name in topics if name != opinion.CHANGE), key=lambda name: topics[name], default="")
 
 

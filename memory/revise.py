@@ -83,6 +83,7 @@ class Revision:
         insisted = self._packs[spoken].insists(content)
         found = await asyncio.to_thread(extract, content, spoken, self._packs, self._limits)
         drafts = [draft for draft in found if not draft.secret or insisted]
+        await self._facts.settle()
         before = [fact for fact in await fact_rows.all_of_turn(self._database, turn_id) if fact.status == "current"]
         gone = [fact for fact in before if not any(says_the_same(draft, fact, self._packs) for draft in drafts)]
         withdrawn = [fact for fact in gone if await self._withdraw(fact)]

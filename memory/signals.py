@@ -419,6 +419,8 @@ def _draft(sentence: str, folded: str, hit: Found, end: int, pack: LanguagePack)
 def _tidy(text: str, pack: LanguagePack) -> str:
     """The clause as a short self-contained line: no trailing conjunction, capital first."""
     text = re.sub(r"\s+", " ", text).strip(_EDGES.replace("(", "").replace(")", "").replace("（", ""))
+    if aside := pack.asides.search(fold(text)):
+        text = text[: aside.start()].rstrip(_EDGES)
     trailing = re.compile(rf"(?:^|\s)(?:{pack.conjunctions.pattern})$") if pack.script != "han" else None
     if trailing:
         cut = trailing.search(fold(text))

@@ -33,13 +33,13 @@ def load_prompt(folder: Path | None) -> StaticPrompt:
     shipped = resources.files("prompts").joinpath("system")
     blocks = []
     for name, limit in BLOCKS:
-        file: Any = folder / name if folder is not None and (folder / name).is_file() else shipped.joinpath(name)
+        own = folder is not None and (folder / name).is_file()
+        file: Any = folder / name if folder is not None and own else shipped.joinpath(name)
         try:
             text = file.read_text("utf-8-sig").strip()
         except (OSError, UnicodeDecodeError) as exc:
             raise EngineError(f"The prompt block {file} cannot be read: it must be a text file in UTF-8.") from exc
-        tokens = count_tokens(text)
-        if not text or tokens > limit:
+        if own and not 0 < (tokens := count_tokens(text)) <= limit:  # of the shipped ones a test knows
             raise EngineError(f"The prompt block {file} has {tokens} tokens; it must have 1 to {limit}. Shorten it.")
         blocks.append(text)
     compiled = "\n\n".join(blocks)

@@ -145,7 +145,7 @@ def _patterns(pack: LanguagePack) -> tuple[tuple[str, re.Pattern[str]], ...]:
             text = written
             for piece, pattern in pieces.items():
                 text = text.replace(piece, pattern)
-            found.append((name, re.compile(text if pack.script == "han" else rf"(?<!\w)(?:{text})(?!\w)")))
+            found.append((name, pack.compile_words(text)))
     return tuple(found)
 
 
@@ -153,7 +153,7 @@ def _patterns(pack: LanguagePack) -> tuple[tuple[str, re.Pattern[str]], ...]:
 def _newest(pack: LanguagePack) -> re.Pattern[str]:
     words: Any = pack.times.get("newest", ())
     inner = "|".join(re.escape(fold(word)) for word in words) or "(?!)"
-    return re.compile(inner if pack.script == "han" else rf"(?<!\w)(?:{inner})(?!\w)")
+    return pack.compile_words(inner)
 
 
 _FIRST, _LAST = date(1, 1, 4), date(9999, 12, 27)  # whatever the time zone, these have a day before and after

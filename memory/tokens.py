@@ -1,6 +1,5 @@
 """Counting tokens as cl100k does, without touching the network, and estimating a model's own count from that."""
 
-import math
 import re
 from functools import cache
 from typing import TYPE_CHECKING
@@ -73,9 +72,18 @@ _DEARER = (
     (re.compile(r"[\u00a0\u2000-\u200a\u202f\u3000]+"), 1.5),  # spaces that are none of ours
     (re.compile(r"(?s)(.)\1{7,}"), 0.13),  # the same character again and again
 )
+_DEARER_ASCII = tuple((found, cost) for found, cost in _DEARER if not found.pattern.startswith(r"[\u"))
 
 
-def estimate_provider_tokens(text: str, factor: float) -> int:
-    """How many of its own tokens a model makes of a text; on the safe side for scripts that cl100k knows better."""
-    dearer = sum(cost * (run.end() - run.start()) for found, cost in _DEARER for run in found.finditer(text))
-    return math.ceil((count_tokens(text) + dearer / _MEASURED_WITH) * factor)  # all of it, so that usage can scale it
+def provider_estimate(text: str, counted: int) -> float:
+    """How many of its own tokens a model makes of a text that cl100k makes so many of, before the model's own factor;
+    on the safe side for scripts that cl100k knows better."""
+    dearer = sum(cost * _matched(found, text) for found, cost in (_DEARER_ASCII if text.isascii() else _DEARER))
+    return counted + dearer / _MEASURED_WITH  # the factor is for all of it, so that usage can scale it
+
+
+def _matched(found: re.Pattern[str], text: str) -> int:
+    """How many characters match."""
+    if found.groups:  # findall would give the groups
+        return sum(run.end() - run.start() for run in found.finditer(text))
+    return sum(map(len, found.findall(text)))

@@ -6,7 +6,8 @@ you get     {"type": "taken", ...}     it is on the disk; "new" is false when it
             {"type": "reply", ...}     the whole reply: "text", and in "said" part by part
 you send    {"type": "ack", "chat": "me", "id": "17"}      the reply is not sent again
 and after a connection was lost {"type": "hello", "chat": "me"}: replies that wait are sent; some may be known already,
-by their id. {"type": "refused", ...} means that a message was not taken, and why: send it again later.
+by their id. {"type": "refused", ...} means that a message was not taken, and why: send it again later, with the same
+id. {"type": "error", ...} means that a line cannot be understood, a message without an id for example; it is the last.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class _NoLine(Exception):
-    """What came is no line of this channel."""
+    """What came is no line of this channel; the text says why, and repeats nothing of it: it may be a secret."""
 
 
 def _person(name: str) -> str:
@@ -48,7 +49,7 @@ class Line(BaseModel):
 
     type: Literal["message", "ack", "hello"]
     chat: Name = "me"
-    id: Name = "-"
+    id: Annotated[str, Field(max_length=200)] = ""  # a message and an ack need one
     owner: Annotated[str, AfterValidator(_person)] | None = None
     text: str = ""
     speaker: Annotated[str, Field(max_length=200)] | None = None
@@ -103,14 +104,16 @@ class LineChannel:
         try:
             while (line := await _line(reader)) is not None:
                 await self._heard(mailbox, line, writer)
-        except _NoLine:  # nothing of it is repeated: it may be a secret
-            await write_json(writer, {"type": "error", "text": "That line is none of this channel, or too long."})
+        except _NoLine as exc:
+            await write_json(writer, {"type": "error", "text": str(exc)})
         finally:
             self._lost(writer)
 
     async def _heard(self, mailbox: Mailbox, line: Line, writer: asyncio.StreamWriter) -> None:
         owner = line.owner or self._owner
         chat = f"{owner}/{line.chat}"
+        if line.type != "hello" and not line.id:
+            raise _NoLine("A message and an ack need an id: a text of your choice, another one for each message.")
         if line.type == "ack":
             if (arrived := self._acks.get((chat, line.id))) and not arrived.done():
                 arrived.set_result(None)
@@ -151,7 +154,7 @@ async def _line(reader: asyncio.StreamReader) -> Line | None:
         said = await read_json(reader)
         return None if said is None else Line(**said)
     except (ValueError, TypeError):  # a ValidationError is one, and names what was said
-        raise _NoLine from None
+        raise _NoLine("That line is none of this channel, or too long.") from None
 
 
 def _ids(message: Received) -> dict[str, Any]:

@@ -18,25 +18,31 @@ from assistant.errors import AssistantError
 
 
 class Commands(TyperGroup):
-    """Turns the errors we raise into the sentence they carry, and exit code 1."""
+    """Turns the errors we raise, and missing rights, into a sentence and exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as exc:
-            if not _speaks_to_the_user(exc):
+            sentence = _sentence_for_the_user(exc)
+            if sentence is None:
                 raise
             if isinstance(ctx.obj, Options) and ctx.obj.verbose:
                 import traceback
 
                 traceback.print_exc()
-            typer.echo(str(exc), err=True)
+            typer.echo(sentence, err=True)
             raise typer.Exit(1) from None
 
 
-def _speaks_to_the_user(exc: Exception) -> bool:
+def _sentence_for_the_user(exc: Exception) -> str | None:
+    """What our own errors say; and of what the system does not allow, what it is."""
     engine = sys.modules.get("memory.errors")  # where it was never imported, nothing of it was raised
-    return isinstance(exc, AssistantError) or (engine is not None and isinstance(exc, engine.EngineError))
+    if isinstance(exc, AssistantError) or (engine is not None and isinstance(exc, engine.EngineError)):
+        return str(exc)
+    if isinstance(exc, PermissionError) and exc.filename:
+        return f"{exc.filename} cannot be used: {exc.strerror}. Look what is wrong with: olvido doctor"
+    return None
 
 
 app = typer.Typer(

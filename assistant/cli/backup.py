@@ -88,16 +88,20 @@ def forget_me(ctx: typer.Context, yes: Yes = False, as_json: AsJson = False) -> 
 
     Another person is named before the command: olvido --owner ana forget-me
     """
+    from assistant.backups import is_known
+    from assistant.people import known_people
+
     loaded = load(ctx)
     owner = loaded.settings.owner
+    if not is_known(loaded.settings, owner):
+        others = ", ".join(known_people(loaded.settings)) or "nobody"
+        raise AssistantError(f"Nothing is stored about {owner}, and nothing was erased. There are: {others}.")
     _sure(f"Erase everything about {owner}? It cannot be undone.", yes, "Nothing was erased")
     gone = asyncio.run(_erase(loaded))
     if as_json:
         print_json({"owner": owner, "deleted": [str(path) for path in gone]})
-    elif gone:
-        typer.echo(f"Everything about {owner} is erased: {len(gone)} files.")
     else:
-        typer.echo(f"Nothing is stored about {owner}.")
+        typer.echo(f"Everything about {owner} is erased: {len(gone)} files.")
 
 
 async def _restore(loaded: "LoadedSettings", copy: Path) -> Path | None:

@@ -12,8 +12,12 @@ from assistant.cli.options import load, options_of
 from assistant.errors import AssistantError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from assistant.settings import LoadedSettings
     from assistant.talk import Talk
+
+UNANSWERED_CHARACTERS = 60  # shown of a message that got no answer
 
 
 def chat(ctx: typer.Context) -> None:
@@ -39,11 +43,18 @@ def _loaded(ctx: typer.Context) -> "LoadedSettings":
 
 
 async def _chat(loaded: "LoadedSettings") -> bool:
-    from assistant.repl import converse
+    from datetime import timedelta
+    from textwrap import shorten
+
+    from assistant.repl import converse, harmless
     from assistant.traces import history_file
 
-    async with _talking(loaded) as talk:
-        greeting = (talk.say("welcome"), *talk.model.notes)
+    idle = timedelta(hours=loaded.settings.serve.session_idle_hours)
+    async with _talking(loaded, idle) as talk:
+        greeting = [talk.say("welcome"), *talk.model.notes]
+        if talk.turn is not None:
+            words = shorten(harmless(talk.turn.content), UNANSWERED_CHARACTERS, placeholder=" …")
+            greeting.append(talk.say("unanswered", text=words))
         return await converse(talk, history_file(loaded.settings.data_dir), greeting=greeting)
 
 
@@ -58,8 +69,8 @@ async def _ask(loaded: "LoadedSettings", message: str) -> bool:
 
 
 @asynccontextmanager
-async def _talking(loaded: "LoadedSettings") -> "AsyncIterator[Talk]":
-    """The talk of the owner in this terminal, with the model and the memory it needs."""
+async def _talking(loaded: "LoadedSettings", idle: "timedelta | None" = None) -> "AsyncIterator[Talk]":
+    """The talk of the owner in this terminal, with the model and the memory it needs; see `open_talk` for `idle`."""
     from assistant.model import ChatModel
     from assistant.people import open_memory
     from assistant.summariser import summariser_for
@@ -78,6 +89,7 @@ async def _talking(loaded: "LoadedSettings") -> "AsyncIterator[Talk]":
             language=language,
             follows=loaded.settings.language == "auto",
             data_dir=loaded.settings.data_dir,
+            idle=idle,
         )
 
 

@@ -69,7 +69,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
     ]
     if answer["stopping"]:
         lines.append("It is being stopped.")
-    return [*lines, *(f"Problem: {problem}" for problem in answer["problems"])]
+    return [*lines, *(f"Last problem, at {each['at']}: {each['text']}" for each in answer["problems"])]
 
 
 async def _serve(loaded: "LoadedSettings") -> None:
@@ -85,7 +85,7 @@ async def _serve(loaded: "LoadedSettings") -> None:
 def _tell_the_end(exc: Exception, loaded: "LoadedSettings") -> None:
     import traceback
 
-    from assistant.errors import ChannelFailed
+    from assistant.errors import ChannelFailed, FolderGone
     from assistant.logs import get_logger
     from assistant.redact import Redactor
 
@@ -97,5 +97,8 @@ def _tell_the_end(exc: Exception, loaded: "LoadedSettings") -> None:
             print(redact(f"Olvido stopped. {reason}"), file=sys.stderr)
             continue
         last = traceback.format_exception_only(reason)[-1].strip()
-        print(redact(f"Olvido stopped, a part of it failed: {last}"), file=sys.stderr)
-    print(f"The whole story is in {loaded.settings.data_dir / 'logs'}.", file=sys.stderr)
+        why = f": {reason}" if isinstance(reason, FolderGone) else f", a part of it failed: {last}"
+        print(redact(f"Olvido stopped{why}"), file=sys.stderr)
+    logs = loaded.settings.data_dir / "logs"
+    if logs.is_dir():
+        print(f"The whole story is in {logs}.", file=sys.stderr)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,7 +96,7 @@ def report(requests: "Sequence[Request]", figures: "Totals", loaded: "LoadedSett
         named = {WAYS.get(how, how): tokens for how, tokens in figures.saved.items()}
         lines += ["Tokens saved by:", *bars(named, width), ""]
     stages = ", ".join(f"{name} {_time(seconds)}" for name, seconds in figures.stage_seconds.items())
-    lines += [f"Time a message takes, on average: {stages}."] if stages else []
+    lines += wrap(f"Time a message takes, on average: {stages}.", width) if stages else []
     return [*lines, *(f"! {alert}" for alert in _alerts(figures, loaded))]
 
 

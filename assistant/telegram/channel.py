@@ -15,6 +15,7 @@ from assistant.channels import Inbound, Mailbox
 from assistant.commands import command_name
 from assistant.errors import AssistantError, NotDelivered
 from assistant.logs import get_logger
+from assistant.problems import Problem
 from assistant.said import Said
 from assistant.telegram import messages
 from assistant.telegram.api import Api, GroupMoved, NeverDelivered, open_bot
@@ -60,7 +61,7 @@ class TelegramChannel:
         self._mailbox: Mailbox
         self._me: User
         self.facts_a_page = self._settings.facts_a_page
-        self.last_problem = ""
+        self.last_problem: Problem | None = None
 
     # -- the channel
 
@@ -135,7 +136,7 @@ class TelegramChannel:
         return self._settings.group_edit_seconds if target.group else self._settings.edit_seconds
 
     def _tell_problem(self, text: str) -> None:
-        self.last_problem = text
+        self.last_problem = Problem(text) if text else None
         if text:
             self._log.warning("telegram_trouble", reason=text)
 

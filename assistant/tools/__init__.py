@@ -6,6 +6,7 @@ A tool has typed parameters, says in one line what it is for, and answers in pla
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -52,9 +53,14 @@ class Tool:
         function = {
             "name": self.name,
             "description": self.short if short else self.description,
-            "parameters": _plain(self.parameters.model_json_schema(), short=short),
+            "parameters": _plain(_schema_of(self.parameters), short=short),
         }
         return {"type": "function", "function": function}
+
+
+@cache
+def _schema_of(parameters: type[Parameters]) -> dict[str, Any]:
+    return parameters.model_json_schema()
 
 
 def _plain(schema: dict[str, Any], *, short: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from bench.coverage import covers, words
 from bench.peers import dialogues, with_mem0
 from bench.peers.dialogues import Dialogue
 from bench.peers.ways import WAYS, Way
-from bench.report import Skipped, arguments, progress, save, table
+from bench.report import Skipped, arguments, progress, save, steady, table
 from memory.embeddings import EmbeddedEmbedder
 
 BUDGETS = (1000, 2000)
@@ -28,7 +28,7 @@ class Measured:
 
     right: dict[int, list[bool]] = field(default_factory=lambda: defaultdict(list))
     turns: int = 0
-    turn_seconds: float = 0.0
+    turn_seconds: list[float] = field(default_factory=list)  # one figure a session
     question_seconds: list[float] = field(default_factory=list)
     stored_bytes: int = 0
 
@@ -38,7 +38,7 @@ async def live(way: Way, folder: Path, dialogue: Dialogue, found: Measured, name
     for session in dialogue.sessions:
         began = time.perf_counter()
         await way.remember(session)
-        found.turn_seconds += time.perf_counter() - began
+        found.turn_seconds.append((time.perf_counter() - began) / len(session.turns))
     found.turns += dialogue.turns
     for number, question in enumerate(dialogue.questions, 1):
         for budget in BUDGETS:
@@ -88,8 +88,8 @@ def figures_of(measured: dict[str, Measured]) -> dict[str, float]:
         for budget, right in found.right.items():
             result[f"{name}: covered at {budget:,} tokens, per cent"] = round(100 * statistics.mean(right), 1)
         result[f"{name}: bytes a turn"] = round(found.stored_bytes / found.turns)
-        turn = (found.turn_seconds / found.turns) / (usual.turn_seconds / usual.turns)
-        question = statistics.median(found.question_seconds) / statistics.median(usual.question_seconds)
+        turn = steady(found.turn_seconds) / steady(usual.turn_seconds)
+        question = steady(found.question_seconds) / steady(usual.question_seconds)
         result[f"{name}: time of a turn, times that of vectors"] = round(turn, 2)
         result[f"{name}: time of a question, times that of vectors"] = round(question, 2)
     return result

@@ -29,12 +29,12 @@ async def insert(tx: Transaction, answer: Answer) -> None:
     )
 
 
-async def like(reader: Reader, language: str, words: str, since: datetime) -> list[Answer]:
-    """The answers given since then to questions of these words, newest first."""
+async def recent(reader: Reader, language: str, since: datetime) -> list[Answer]:
+    """The answers given since then in a language, newest first."""
     rows = await reader.fetch_all(
         "SELECT a.*, (SELECT group_concat('f' || fact_id) FROM answer_facts WHERE answer_id = a.id) AS facts "
-        "FROM answers a WHERE language = ? AND words = ? AND at > ? ORDER BY id DESC",
-        (language, words, since.isoformat()),
+        "FROM answers a WHERE language = ? AND at > ? ORDER BY id DESC",
+        (language, since.isoformat()),
     )
     return [_answer(row) for row in rows]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.commands import HANDLERS
+from assistant.commands import HANDLERS, LEAVING
 from assistant.telegram.menu import menu
 from memory.language import load_packs
 
@@ -25,8 +25,7 @@ VERBS = {
         "episodes", "episode_life", "answers", "revise", "importing", "portable", "copies", "journal", "fading",
     )
 }  # fmt: skip
-ENTRIES = {"assistant/__main__.py", "assistant/start.py"}
-TELEGRAM_USERS = {"assistant/testing_telegram.py", "assistant/testing_telegram_checks.py"}
+ENTRIES = {"assistant/start.py", "assistant/testing_forks.py"}
 EFFECTS = {"open", "print", "input", "connect", "run", "Popen", "mkdir", "write_text", "unlink", "urlopen", "socket"}
 
 
@@ -75,15 +74,14 @@ def test_the_assistant_imports_downwards_only(file: Path) -> None:
         assert not {name for name in ours if name.startswith("assistant.cli")} or relative in ENTRIES
     if relative in ("assistant/turn.py", "assistant/commands.py", "assistant/known.py", "assistant/tool_use.py"):
         assert not ours & {"assistant.daemon", "assistant.inbox", "assistant.repl", "assistant.telegram"}
-    if not relative.startswith("assistant/telegram/") and relative not in TELEGRAM_USERS:
+    if not relative.startswith(("assistant/telegram/", "assistant/testing_")):
         assert "telegram" not in {name.split(".")[0] for name in imports(file)}
     assert not {name for name in imports(file) if name.split(".")[0] in ("bench", "tests", "docs", "examples")}
 
 
 @pytest.mark.parametrize("package", ["memory", "assistant"])
 def test_only_tests_benchmarks_and_recordings_use_what_is_for_tests(package: str) -> None:
-    testing = {"memory.testing", "assistant.testing", "assistant.testing_telegram"}
-    users = [file for file in modules(package) if imports(file) & testing]
+    users = [file for file in modules(package) if any(".testing" in name for name in imports(file))]
     assert all("testing" in file.name for file in users), users
 
 
@@ -130,7 +128,7 @@ def test_every_command_is_in_the_menu_of_telegram(language: str) -> None:
     """Its description is the pack's own, short enough for a menu, and its name one Telegram accepts."""
     packs = load_packs()
     shown = dict(menu(packs, language))
-    assert list(shown) == list(HANDLERS)
+    assert list(shown) == [name for name in HANDLERS if name not in LEAVING]
     for name, text in shown.items():
         assert re.fullmatch(r"[a-z0-9_]{1,32}", name)
         assert text == packs[language].commands[name]

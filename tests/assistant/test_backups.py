@@ -13,8 +13,7 @@ import pytest
 from assistant.backups import back_up, backups_of, due
 from assistant.line_client import LineClient
 from assistant.settings import Settings, load_settings
-from assistant.sockets import socket_file
-from assistant.testing import EchoServer, serving, settings_for, start_olvido
+from assistant.testing import EchoServer, client, serving, settings_for, start_olvido, stored
 from memory import Memory
 from memory.copies import forget_in_copy
 
@@ -26,10 +25,6 @@ TABLES = ("facts", "fact_events", "turns", "sessions", "summaries", "statements"
 def server():
     with EchoServer() as running:
         yield running
-
-
-def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
-    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
 
 
 def settings(folder: Path, **more: object) -> Settings:
@@ -52,10 +47,6 @@ def content(file: Path) -> dict[str, list[tuple[object, ...]]]:
         return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in TABLES}
     finally:
         connection.close()
-
-
-def stored(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 async def add(folder: Path, *facts: str, owner: str = "me") -> None:
@@ -276,6 +267,20 @@ async def test_a_copy_that_is_damaged_is_refused_and_nothing_changes(tmp_path):
     assert (tmp_path / "people" / "me.db").read_bytes() == before
 
 
+async def test_a_memory_deleted_under_the_daemon_is_brought_back_without_a_restart(server, tmp_path):
+    async with serving(tmp_path, settings_for(server)), client(tmp_path).connected() as me:
+        await me.ask("1", "I live in Lyon. #1#")
+        back_up(settings(tmp_path), "me", NOW)
+        for file in (tmp_path / "people").glob("me.db*"):
+            file.unlink()
+        await me.send("2", "I like tea. #2#")
+        await me.until(refused=1)
+        code, _, errors = await run(tmp_path, "restore", "-y", **settings_for(server))
+        assert code == 0, errors
+        assert "#3#" in (await me.ask("3", "#3#")).text
+        assert "Lyon" in (await me.ask("4", "/facts")).everything
+
+
 async def test_nothing_is_replaced_or_erased_under_a_conversation_that_is_open(tmp_path):
     await add(tmp_path, "I live in Lyon")
     back_up(settings(tmp_path), "me", NOW)
@@ -307,6 +312,26 @@ async def test_forget_me_erases_a_person_completely_while_the_daemon_runs(server
         assert not list((tmp_path / "people").rglob("me*"))
         assert "nothing" in (await me.ask("2", "/facts")).everything  # a new life begins
         assert "Rome" in (await ana.ask("2", "/facts")).everything
+
+
+async def test_forget_me_knows_whom_it_erases(tmp_path):
+    async with Memory.open(tmp_path / "people" / "bob.db") as memory:
+        await memory.facts.add("I live in Zebraquartz")
+    copy = back_up(settings(tmp_path), "bob", NOW).file
+    (tmp_path / "people" / "bob.db").unlink()  # lost; all there is of him is a copy
+    async with Memory.open(tmp_path / "people" / "ana.db"):
+        pass
+    (tmp_path / "logs").mkdir(exist_ok=True)
+    (tmp_path / "logs" / "x").touch()
+    code, output, errors = await run(tmp_path, "--owner", "zoe", "forget-me", "-y")
+    assert code == 1 and "Nothing is stored about zoe" in errors and "ana" in errors and not output
+    assert (tmp_path / "logs" / "x").exists()
+    (tmp_path / "people" / ".ana-restoring.db").touch()  # of a restore that was cut off
+    code, output, _ = await run(tmp_path, "--owner", "ana", "forget-me", "-y")
+    assert code == 0 and "erased" in output and not list((tmp_path / "people").glob("*ana*"))
+    assert copy.exists()
+    code, *_ = await run(tmp_path, "--owner", "bob", "forget-me", "-y")
+    assert code == 0 and not copy.exists()
 
 
 async def test_f11_forgetting_in_a_chat_reaches_the_copies(server, tmp_path):

@@ -105,3 +105,30 @@ async def test_the_private_request_is_measured_for_the_model_in_use(talk):
     async for _ in take_turn(talk, "word " * 200):
         pass
     assert talk.context.provider_tokens > talk.context.tokens * 1.5
+
+
+@pytest.mark.parametrize("language", ["en", "es", "it", "zh"])
+async def test_in_private_nothing_is_remembered_even_when_asked_to(talk, language):
+    """The sentence that ends a private stretch says that nothing was stored."""
+    talk.language, talk.follows = language, False
+    await answer(talk, "/private")
+    refused = await answer(talk, "/remember I live in Zebraquartz")
+    assert "/private" in refused and "/remember" in refused and "Zebraquartz" not in refused
+    await answer(talk, "/private")
+    assert await talk.memory.facts.list(None) == []
+    assert "f1" in await answer(talk, "/remember I live in Rome")
+
+
+@pytest.mark.parametrize("language", sorted(PACKS))
+async def test_a_credential_is_kept_only_when_the_same_is_asked_for_at_once_again(talk, language):
+    """Section 6: secrets are not stored as facts, unless the user insists."""
+    talk.language, talk.follows = language, False
+    asked = "/remember my wifi password: Tr0ub4dor&3xyz"
+    for between in ("/facts", "hello there"):
+        assert "/remember" in await answer(talk, asked)
+        await answer(talk, between)
+    assert "/remember" in await answer(talk, asked)
+    assert not await talk.memory.facts.list()
+    assert "f1" in await answer(talk, asked)
+    (fact,) = await talk.memory.facts.list()
+    assert "Tr0ub4dor" in fact.fact

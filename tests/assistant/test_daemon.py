@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from assistant.line_client import LineClient
 from assistant.model import ChatModel
 from assistant.open_people import People
 from assistant.settings import load_settings
-from assistant.sockets import socket_file
-from assistant.testing import Asked, EchoServer, says, serving, settings_for, start_olvido
+from assistant.sockets import listening, socket_file
+from assistant.testing import Asked, EchoServer, client, says, serving, settings_for, start_olvido, stored
 from memory import Memory
 from memory.ports import system_clock
 
@@ -25,14 +26,6 @@ from memory.ports import system_clock
 def server():
     with EchoServer() as running:
         yield running
-
-
-def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
-    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
-
-
-def stored(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 def run(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, str, str]:
@@ -150,6 +143,35 @@ async def test_too_many_messages_are_refused_with_one_sentence_and_cost_nothing(
     assert server.calls == 4
 
 
+async def test_a_flood_of_long_messages_and_of_waiting_ones_is_answered_with_one_sentence(server, tmp_path):
+    server.enqueue(says("At last. #0#", delay_seconds=1.0))
+    environment = settings_for(
+        server, serve__messages_per_minute=8, serve__message_characters=1000, serve__waiting_messages=2
+    )
+    async with serving(tmp_path, environment), client(tmp_path).connected() as me:
+        for number in range(5):  # the first two wait for the model
+            await me.send(str(number), f"#{number}#")
+        for number in range(5, 12):  # too long, and then too many as well
+            await me.send(str(number), "z" * 1100)
+        answers = [await me.answer(str(number)) for number in range(12)]
+        assert "60 seconds" in answers[2].everything
+        assert all(answer.said == () for answer in answers[3:])
+    assert server.calls == 2
+
+
+async def test_a_redelivered_message_counts_once_for_the_limits(server, tmp_path):
+    async with (
+        serving(tmp_path, settings_for(server, serve__messages_per_minute=2)),
+        client(tmp_path).connected() as me,
+    ):
+        first = await me.ask("1", "#1#")
+        for _ in range(5):
+            await me.send("1", "#1#")
+        assert "#2#" in (await me.ask("2", "#2#")).text
+        assert "seconds" in (await me.ask("3", "#3#")).everything
+        assert me.answers["1"] == first
+
+
 async def test_a_message_that_is_too_long_is_refused_in_words_and_not_kept(server, tmp_path):
     environment = settings_for(server, serve__message_characters=1000)
     async with serving(tmp_path, environment), client(tmp_path).connected() as me:
@@ -170,6 +192,18 @@ async def test_a_line_that_is_none_of_the_channel_is_refused_and_the_daemon_goes
         async with client(tmp_path).connected() as me:
             assert "#1#" in (await me.ask("1", "#1#")).text
     assert [path.name for path in (tmp_path / "people").glob("*.db")] == ["me.db"]
+
+
+@pytest.mark.parametrize("line", [{"type": "message", "text": "#1#"}, {"type": "ack", "id": ""}])
+async def test_a_message_without_an_id_is_refused_with_what_is_missing(server, tmp_path, line):
+    async with serving(tmp_path, settings_for(server)):
+        reader, writer = await asyncio.open_unix_connection(socket_file(tmp_path, "line"))
+        writer.write(json.dumps(line).encode() + b"\n")
+        answer = json.loads(await reader.readline())
+        assert answer["type"] == "error" and "id" in answer["text"]
+        assert await reader.readline() == b""
+        writer.close()
+    assert server.calls == 0
 
 
 async def test_memories_held_open_are_bounded_when_many_people_are_served(server, tmp_path):
@@ -269,7 +303,7 @@ async def test_a_part_that_ends_or_fails_ends_the_whole(server, tmp_path, failur
             People.open(loaded, model, system_clock) as people,
             asyncio.TaskGroup() as tasks,
         ):
-            daemon = Daemon(loaded.settings, model, people, tasks, system_clock)
+            daemon = Daemon(loaded.settings, model, people, tasks, system_clock, lambda: True)
             daemon.channels["dying"] = Dying(failure)
             daemon.start()
     assert raised.group_contains(kind)
@@ -321,3 +355,59 @@ async def test_a_refused_message_is_answered_in_the_same_transaction_that_writes
         assert new and entry.answered
         waiting = await memory.journal.next("line", "1")
         assert waiting is not None and waiting.answered  # only to be sent: nobody takes it for an empty message
+
+
+# -- what somebody deletes under a daemon
+
+
+async def test_a_memory_deleted_under_the_daemon_is_not_written_into_and_everybody_is_told(server, tmp_path):
+    file = tmp_path / "people" / "me.db"
+    async with (
+        serving(tmp_path, settings_for(server)) as daemon,
+        client(tmp_path).connected() as me,
+        client(tmp_path, owner="ana").connected() as ana,
+    ):
+        await me.ask("1", "I live in Lyon. #1#")
+        aside = file.rename(tmp_path / "aside.db")
+        await me.send("2", "I like tea. #2#")
+        await me.until(refused=1)
+        assert "deleted" in me.refused["2"] and "restore" in me.refused["2"]
+        [problem] = daemon.status()["problems"]
+        code, shown, _ = await asyncio.to_thread(run, tmp_path, settings_for(server), "status")
+        assert code == 0 and f"at {problem['at']}: {file} was deleted" in shown
+        assert "#1#" in (await ana.ask("1", "#1#")).text  # one lost file is not everybody's
+        assert not file.exists()
+        aside.rename(file)
+        assert "#2#" in (await me.ask("2", "I like tea. #2#")).text
+
+
+async def test_a_data_folder_deleted_under_the_daemon_stops_it_loudly(server, tmp_path):
+    folder = tmp_path / "data"
+    environment = settings_for(server, serve__folder_check_seconds=0.1)
+    process = start_olvido("--data-dir", folder, "serve", environment=environment)
+    try:
+        async with client(folder).connected() as me:
+            await me.ask("1", "#1#")
+            folder.rename(tmp_path / "elsewhere")
+            (folder / "people").mkdir(parents=True)  # made anew by somebody else, who listens there
+            (folder / "line.sock").touch()
+            _, errors = await asyncio.to_thread(process.communicate, timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert f"Olvido stopped: {folder} was deleted, moved or replaced" in errors
+    assert (folder / "line.sock").exists() and not list((folder / "people").iterdir())
+
+
+async def test_the_end_of_a_daemon_leaves_the_sockets_of_another_one(tmp_path):
+    async def nobody(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        pass
+
+    file = tmp_path / "line.sock"
+    async with AsyncExitStack() as first, AsyncExitStack() as second:
+        await first.enter_async_context(listening(file, nobody))
+        await second.enter_async_context(listening(file, nobody))  # as in a folder that was made anew
+        await first.aclose()
+        assert file.is_socket()
+        await second.aclose()
+        assert not file.exists()

@@ -16,10 +16,20 @@ import pytest
 
 from assistant import logs
 from assistant.control import ask_status
-from assistant.line_client import LineClient
 from assistant.settings import load_settings
-from assistant.sockets import socket_file
-from assistant.testing import ChatReply, EchoServer, fails, says, serving, settings_for, start_olvido
+from assistant.testing import (
+    ChatReply,
+    EchoServer,
+    client,
+    fails,
+    says,
+    serving,
+    settings_for,
+    start_new_olvido,
+    start_olvido,
+    stored,
+)
+from assistant.testing_forks import Forked
 from bench.daemon_kill import FAULTS, killed
 from memory import Memory
 from memory.testing import FakeClock
@@ -36,7 +46,7 @@ def start(tmp_path, server):
     """Starts the daemon in a process of its own, which does not outlive the test."""
     running = []
 
-    def started(**more: object) -> subprocess.Popen[str]:
+    def started(**more: object) -> Forked:
         running.append(start_olvido("--data-dir", tmp_path, "serve", environment=settings_for(server, **more)))
         return running[-1]
 
@@ -46,13 +56,10 @@ def start(tmp_path, server):
         process.communicate()
 
 
-def client(folder: Path, chat: str = "me", **more: object) -> LineClient:
-    return LineClient(file=socket_file(folder, "line"), chat=chat, **more)
-
-
 # -- kill -9
 
 
+@pytest.mark.long
 def test_killed_five_times_under_five_chats_every_message_is_answered_once_and_in_order(tmp_path):
     figures = killed(tmp_path, rounds=5, seed=7)
     assert figures["messages"] >= 5
@@ -67,7 +74,7 @@ def slow(text: str, seconds: float) -> ChatReply:
     return says(text, hang_seconds=seconds)
 
 
-async def _ended(process: subprocess.Popen[str]) -> int:
+async def _ended(process: Forked) -> int:
     _, errors = await asyncio.to_thread(process.communicate, timeout=60)
     assert "Traceback" not in errors, errors
     return process.returncode
@@ -231,20 +238,21 @@ async def test_a_clock_that_jumps_back_changes_neither_order_nor_memory(server, 
         assert [row["turn_number"] for row in turns] == [1, 2, 3, 4, 5, 6]
 
 
-# -- a week
+# -- a week and a month
 
 WARM_DAYS = 2  # until everything is loaded that a daemon loads
 
 
-async def test_a_week_of_idleness_calls_no_model_and_leaves_nothing_behind(server, tmp_path):
+async def test_a_month_of_idleness_calls_no_model_and_leaves_nothing_behind(server, tmp_path):
+    """Section 2: upkeep and housekeeping run, and nobody asks a model when nothing was said."""
     clock = FakeClock()
     environment = settings_for(server)
     async with serving(tmp_path, environment, clock) as daemon, client(tmp_path).connected() as me:
         await me.ask("1", "I live in Lyon. #1#")
         await daemon.upkeep.after_messages()
         calls, before = server.calls, _footprint(daemon)
-        for _ in range(7 * 24):
-            clock.advance(hours=1)
+        for _ in range(30 * 4):
+            clock.advance(hours=6)
             await daemon.upkeep.after_messages()
             await daemon.upkeep.round()
         assert server.calls == calls
@@ -257,6 +265,7 @@ async def test_a_week_of_idleness_calls_no_model_and_leaves_nothing_behind(serve
         assert episode.turns == 2
 
 
+@pytest.mark.long
 async def test_a_week_of_ordinary_use_stays_flat_and_bounded(server, tmp_path):
     clock = FakeClock()
     environment = settings_for(server, serve__messages_per_minute=10_000, model__summaries="extracted", backups__keep=3)
@@ -302,10 +311,11 @@ def _footprint(daemon) -> dict[str, int]:
 # -- secrets
 
 
-async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, start, tmp_path):
+async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, tmp_path):
     key = "kq9-verysecretkey-1234567890"
     server.enqueue(fails(401, f"bad key {key}"))
-    process = start(model__api_key=key, logs__level="debug")
+    environment = settings_for(server, model__api_key=key, logs__level="debug")
+    process = start_new_olvido("--data-dir", tmp_path, "serve", environment=environment)
     async with client(tmp_path).connected() as me:
         answer = await me.ask("1", "hello")
         assert answer.said[-1][0] == "error"
@@ -313,6 +323,6 @@ async def test_secrets_are_in_no_log_no_error_and_no_process_title(server, start
         shown = b"".join(title.read_bytes() for title in titles if title.exists())
         process.send_signal(signal.SIGTERM)
         _, errors = await asyncio.to_thread(process.communicate)
-    written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    written = stored(tmp_path)
     assert key.encode() not in shown + errors.encode() + written + json.dumps(answer.said).encode()
     assert (tmp_path / "logs").stat().st_mode & 0o077 == 0

@@ -1,6 +1,10 @@
 """``olvido doctor`` finds what is wrong, says what to do, and mends what needs no decision."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from assistant.cli import app
 from assistant.testing import EchoServer, fails, settings_for
 from assistant.testing_telegram import BotServer
 
+ROOT = Path(__file__).parents[2]
 KEY = "kq9-verysecretkey-1234567890"
 
 
@@ -90,7 +95,6 @@ def test_a_readable_file_with_a_secret_is_closed(server, tmp_path):
 
 
 def test_a_clock_that_is_behind_is_noticed(server, tmp_path):
-    import os
     import time
 
     remember(tmp_path / "data", "I live in Lyon")
@@ -109,3 +113,59 @@ def test_the_bot_is_asked_for_its_name_and_a_wrong_token_is_told_without_it(serv
             assert told in found["telegram"]["text"] and token not in output
     environment = settings_for(server, telegram__token=bot.token, telegram__base_url=bot.base_url)  # gone now
     assert "cannot be reached" in examined(tmp_path / "data", environment)[1]["telegram"]["text"]
+
+
+# -- rights, seen by somebody who is bound by them
+
+
+def bound(folder: Path, environment: dict[str, str], *arguments: str) -> tuple[int, str]:
+    """A command in a process that may not do everything, as that of root may."""
+    command = [sys.executable, "-c", "from assistant.cli import main; main()", "--data-dir", str(folder), *arguments]
+    if os.getuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("run as root and without setpriv, no rights are missing here")
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *command]
+    ran = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        {"people/me.db": (0o000, 0o600), "people": (0o000, 0o700), "": (0o777, 0o755)},
+        {"people/me.db": (0o666, 0o600), "": (0o500, 0o700)},
+    ],
+)
+def test_rights_that_are_too_few_or_too_many_are_named_and_mended(server, tmp_path, rights):
+    folder = tmp_path / "data"
+    remember(folder, "I live in Lyon")
+    for where, (mode, _) in rights.items():
+        (folder / where).chmod(mode)
+    code, told = bound(folder, settings_for(server), "doctor", "--fix")
+    assert code == 0, told
+    for where, (_, right) in rights.items():
+        assert f"Mend it with: chmod {right:o} {folder / where}" in told
+        assert (folder / where).stat().st_mode & 0o777 == right
+    assert told.count("Mended") == len(rights) and "memory of me" in told and "sound" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "mode"),
+    [(["serve"], "", 0o500), (["facts", "list"], "people", 0o000), (["backup"], "people", 0o000)],
+)
+def test_a_folder_without_rights_is_told_in_a_sentence(server, tmp_path, command, where, mode):
+    folder = tmp_path / "data"
+    remember(folder, "I live in Lyon")
+    (folder / "daemon.lock").touch(mode=0o600)
+    (folder / where).chmod(mode)
+    code, told = bound(folder, settings_for(server), *command)
+    (folder / where).chmod(0o700)
+    assert code == 1 and "Permission denied" in told and "olvido doctor" in told
+    assert "Traceback" not in told

@@ -293,6 +293,7 @@ def worst(piece: str) -> list[Parts]:
 
 
 @real
+@pytest.mark.long
 async def test_the_worst_requests_stay_below_4000_of_its_own_tokens(tmp_path):
     counted: dict[str, int] = {}
     limits, pack = Limits(), load_packs()["en"]

@@ -31,6 +31,7 @@ TEN = [
     "What should I cook?",
     "Goodbye, see you soon.",
 ]
+FEW_WORDS = {"OLVIDO_MODEL__MAX_REPLY_TOKENS": "4"}  # the model is slow, and says nothing that matters here
 
 
 @pytest.fixture
@@ -107,8 +108,9 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
 
 
 @real
+@pytest.mark.long
 def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
-    environ = {**quiet_environment(), "OLVIDO_MODEL__MAX_REPLY_TOKENS": "16"}
+    environ = {**quiet_environment(), **FEW_WORDS}
     with Terminal(["--data-dir", str(tmp_path), "chat"], environ, columns=100, rows=30) as terminal:
         opened(terminal)
         assert "small demonstration model" in terminal.text
@@ -132,26 +134,26 @@ def test_ten_turns_with_the_embedded_model_on_a_terminal(tmp_path):
 
 
 @real
+@pytest.mark.long
 def test_the_embedded_model_through_a_pipe(tmp_path):
-    said = TEN[:3]
     process = subprocess.Popen(
         [sys.executable, "-c", "from assistant.cli import main; main()", "--data-dir", str(tmp_path), "chat"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**quiet_environment(), "OLVIDO_MODEL__MAX_REPLY_TOKENS": "16", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
+        env={**quiet_environment(), **FEW_WORDS, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
     )
     assert process.stdin and process.stdout
-    process.stdin.write(f"{said[0]}\n/stats\n")
+    process.stdin.write(f"{TEN[0]}\n/stats\n")
     process.stdin.flush()
     lines = []
     while not (lines and lines[-1].startswith("Request:")):
         lines.append(process.stdout.readline())
     (child,) = children(process.pid)
-    shown, errors = process.communicate("".join(f"{words}\n/stats\n" for words in said[1:]), timeout=120)
+    shown, errors = process.communicate("".join(f"{words}\n/stats\n" for words in TEN[1:]), timeout=120)
     written = re.findall(r"(\d+) written", "".join(lines) + shown)
-    assert len(written) == len(said) and all(int(count) > 0 for count in written)
+    assert len(written) == len(TEN) and all(int(count) > 0 for count in written)
     assert "[Saved as f1: I live in Lyon" in shown
     assert (process.returncode, errors) == (0, "")
     assert gone(child)
@@ -245,3 +247,54 @@ def test_facts_are_shown_as_they_were_said(server, tmp_path):
         say(terminal, "/remember my *star* is `x` <b> a_b_c [1](2) # | ~~no~~")
         assert "f1  my *star* is `x` <b> a_b_c [1](2) # | ~~no~~ (" in say(terminal, "/facts")
         leave(terminal)
+
+
+def test_a_message_cut_off_by_a_kill_is_told_at_the_next_start_and_retry_asks_it(server, tmp_path):
+    server.enqueue(ChatReply(pieces=("I was about", " to say"), hang_seconds=30), says("Berries, then."))
+    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server)) as terminal:
+        opened(terminal)
+        terminal.type("What shall I eat?\r")
+        terminal.wait_until(lambda text: "to say" in text)
+        terminal.process.kill()
+    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server)) as terminal:
+        opened(terminal)
+        assert "“What shall I eat?” /retry" in terminal.text
+        assert say(terminal, "/retry") == "Berries, then."
+        leave(terminal)
+    assert server.history[-1].body["messages"][-1]["content"].endswith("What shall I eat?")
+    with Terminal(["--data-dir", str(tmp_path), "chat"], scripted(server)) as terminal:
+        opened(terminal)
+        assert "What shall I eat?" not in terminal.text
+        assert "nothing to ask again" in say(terminal, "/retry")
+        leave(terminal)
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == loading:
+            os.kill(os.getpid(), signal.SIGINT)
+
+from assistant.start import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
+loading, folder = sys.argv[1:]
+sys.argv[1:] = ["--data-dir", folder, "chat"]
+sys.meta_path.insert(0, Interrupting())
+main()
+"""
+
+
+@pytest.mark.parametrize("loading", ["typer", "assistant.settings", "assistant.repl"])
+def test_ctrl_c_while_it_is_still_loading_ends_it_without_a_traceback(server, tmp_path, loading):
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, loading, str(tmp_path)],
+        env={**scripted(server), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")

@@ -357,7 +357,7 @@ DISTINCT = st.text("qxzQXZ789", min_size=8, max_size=20).map(lambda text: f"valu
 TEXT_KEYS = [key.name for key in setting_keys().values() if not key.table]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     value=DISTINCT,
     key=st.sampled_from(TEXT_KEYS),

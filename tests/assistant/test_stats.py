@@ -17,8 +17,8 @@ from assistant.cli.plot import bars, curve
 from assistant.model import ChatModel
 from assistant.settings import load_settings
 from assistant.talk import open_talk
-from assistant.testing import OpenAIServer, says, settings_for
-from assistant.turn import take_turn
+from assistant.testing import OpenAIServer, say, says, settings_for
+from bench import stats as bench_stats
 from memory import Memory
 from memory.testing import FakeClock
 from memory.values import Request
@@ -40,10 +40,6 @@ def talking(server, tmp_path):
             yield await open_talk(memory, model, "repl", "me")
 
     return opened
-
-
-async def say(talk, text):
-    return [said async for said in take_turn(talk, text)]
 
 
 def rows(folder: Path, sql: str = "SELECT * FROM requests ORDER BY id") -> list[dict[str, object]]:
@@ -177,6 +173,14 @@ async def test_the_figures_of_500_turns_equal_those_of_the_table(tmp_path):
         assert shown[column] == {row["key"]: row["tokens"] for row in counted}
     last = json.loads(await stats(tmp_path, "--json", "--session"))
     assert last["requests"] == rows(tmp_path, "SELECT count(*) AS n FROM requests WHERE session_id = 10")[0]["n"]
+
+
+async def test_a_history_that_was_played_has_the_figures_of_its_table_and_fits_80_columns(tmp_path):
+    """The same through the whole turn, against a model server; `bench/stats.py` plays 500."""
+    await bench_stats.play(tmp_path, 30)
+    told, wrong = await asyncio.to_thread(bench_stats.compare, tmp_path)
+    assert wrong == [] and told["requests"] >= 25 and {"model", "known"} <= told["by_kind"].keys()
+    assert max(map(len, (await stats(tmp_path)).splitlines())) <= 80
 
 
 async def test_day_and_month_are_those_of_the_users_clock(tmp_path):

@@ -191,7 +191,7 @@ async def test_a_server_that_is_not_there_yet_is_waited_for_and_told_in_the_stat
         address = gone.base_url
     async with world(tmp_path) as here, here.serving(base_url=address) as daemon:
         await becomes(lambda: daemon.status()["problems"])
-        assert "Telegram" in daemon.status()["problems"][0] and all(daemon.status()["parts"].values())
+        assert "Telegram" in daemon.status()["problems"][0]["text"] and all(daemon.status()["parts"].values())
 
 
 async def test_the_token_is_in_no_log_line_and_no_error(here, tmp_path, caplog, capfd):

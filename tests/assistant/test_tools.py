@@ -11,8 +11,7 @@ import pytest
 from assistant.model import ChatModel
 from assistant.settings import load_settings
 from assistant.talk import open_talk
-from assistant.testing import OpenAIServer, Reply, calls, fails, says, settings_for
-from assistant.turn import take_turn
+from assistant.testing import OpenAIServer, Reply, calls, fails, say, says, settings_for, words
 from memory import Memory
 from memory.testing import FakeClock
 from memory.tokens import count_tokens
@@ -53,14 +52,6 @@ def talking(server, tmp_path):
     return opened
 
 
-async def say(talk, text):
-    return [said async for said in take_turn(talk, text)]
-
-
-def words(answer):
-    return "".join(said.text for said in answer if said.kind == "piece")
-
-
 def results(server):
     """What the tools answered, as the model reads it."""
     return [message["content"] for message in server.history[-1].body["messages"] if message["role"] == "tool"]
@@ -91,7 +82,7 @@ async def test_a_hanging_tool_is_cut_a_flooding_one_trimmed_to_what_matters_and_
     }
     asked = (("fetch_url", url(server, "/hang")), ("fetch_url", url(server, "/flood")))
     server.enqueue(calls(*asked, ("fetch_url", '{"url": "http://[::1"}')), says("Done."))
-    async with talking(tools__timeout_seconds=0.5) as talk:
+    async with talking(tools__timeout_seconds=2) as talk:
         await say(talk, "What is the secret zebra code?")
         hung, flooded, raised = results(server)
         assert hung == "error: it took too long and was stopped"

@@ -13,11 +13,9 @@ import pysqlite3
 import pytest
 
 from assistant.model import ChatModel
-from assistant.said import Said
 from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
-from assistant.testing import OpenAIServer, fails, says, start_olvido
-from assistant.turn import take_turn
+from assistant.testing import OpenAIServer, fails, say, says, start_olvido, stored, words
 from memory import Memory
 from memory.testing import start_python
 
@@ -54,19 +52,11 @@ def talking(server, tmp_path):
     return opened
 
 
-async def say(talk: Talk, text: str) -> list[Said]:
-    return [said async for said in take_turn(talk, text)]
-
-
-def text_of(answer: list[Said], kind: str) -> str:
-    return "".join(said.text for said in answer if said.kind == kind)
-
-
 async def test_a_reply_streams_and_both_sides_are_stored(server, talking):
     server.enqueue(says("Hello Ana."))
     async with talking() as talk:
         answer = await say(talk, "hi there")
-        assert text_of(answer, "piece") == "Hello Ana."
+        assert words(answer) == "Hello Ana."
         window = await talk.memory._conversation.window(talk.session.id)
         assert [(turn.role, turn.content) for turn in window] == [("user", "hi there"), ("assistant", "Hello Ana.")]
 
@@ -74,9 +64,9 @@ async def test_a_reply_streams_and_both_sides_are_stored(server, talking):
 async def test_a_saved_fact_is_announced_with_its_id_and_how_to_undo_it(server, talking):
     server.enqueue(says("Nice."), says("Noted."))
     async with talking() as talk:
-        saved = text_of(await say(talk, "I live in Lyon."), "notice")
+        saved = words(await say(talk, "I live in Lyon."), "notice")
         assert "f1" in saved and "Lyon" in saved and "/undo f1" in saved
-        moved = text_of(await say(talk, "I moved to Rome."), "notice")
+        moved = words(await say(talk, "I moved to Rome."), "notice")
         assert "f2" in moved and "Lyon" in moved
         await say(talk, "/undo f2")
         assert [fact.fact for fact in await talk.memory.facts.list()] == ["I live in Lyon"]
@@ -86,9 +76,9 @@ async def test_what_the_user_said_survives_a_model_that_fails_and_retry_asks_aga
     server.enqueue(fails(401, "bad key"), says("Now it works."))
     async with talking() as talk:
         answer = await say(talk, "I live in Lyon.")
-        assert text_of(answer, "error").endswith(".")
+        assert words(answer, "error").endswith(".")
         assert [fact.fact for fact in await talk.memory.facts.list()] == ["I live in Lyon"]
-        assert text_of(await say(talk, "/retry"), "piece") == "Now it works."
+        assert words(await say(talk, "/retry")) == "Now it works."
         window = await talk.memory._conversation.window(talk.session.id)
         assert [turn.role for turn in window] == ["user", "assistant"]
 
@@ -96,14 +86,14 @@ async def test_what_the_user_said_survives_a_model_that_fails_and_retry_asks_aga
 async def test_a_command_never_reaches_the_model(server, talking):
     async with talking() as talk:
         for command in ("/help", "/facts", "/context", "/why", "/stats", "/recall rain", "/export", "/nonsense"):
-            assert text_of(await say(talk, command), "command"), command
+            assert words(await say(talk, command), "command"), command
         assert server.calls == 0
 
 
 async def test_a_path_is_no_command(server, talking):
     server.enqueue(says("A file."))
     async with talking() as talk:
-        assert text_of(await say(talk, "/etc/hosts is what?"), "piece") == "A file."
+        assert words(await say(talk, "/etc/hosts is what?")) == "A file."
 
 
 async def test_nothing_of_a_private_stretch_is_kept_anywhere(server, talking, tmp_path):
@@ -115,14 +105,14 @@ async def test_nothing_of_a_private_stretch_is_kept_anywhere(server, talking, tm
         await say(talk, "good morning")
         assert await talk.memory.facts.list(None) == []
         assert "ebraquartz" not in str(server.history[-1].body)
-    assert b"ebraquartz" not in b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"ebraquartz" not in stored(tmp_path)
 
 
 async def test_forgetting_asks_first_and_then_leaves_nothing(server, talking):
     server.enqueue(says("Nice."))
     async with talking() as talk:
         await say(talk, "I live in Zebraquartz.")
-        assert "Zebraquartz" in text_of(await say(talk, "/forget f1"), "command")
+        assert "Zebraquartz" in words(await say(talk, "/forget f1"), "command")
         assert await talk.memory.facts.list()
         await say(talk, "/forget f1")
         assert await talk.memory.facts.list(None) == []
@@ -135,7 +125,7 @@ async def test_why_shows_the_fact_its_quote_and_what_it_replaced(server, talking
         await say(talk, "I moved to Rome.")
         await say(talk, "/new")
         await say(talk, "Is it far to the sea from Rome, where I moved?")
-        why = text_of(await say(talk, "/why"), "command")
+        why = words(await say(talk, "/why"), "command")
         assert "I moved to Rome" in why and "I live in Lyon." in why
 
 
@@ -143,14 +133,14 @@ async def test_the_answers_of_commands_are_in_the_language_of_the_talk(server, t
     server.enqueue(says("Qué bien."))
     async with talking() as talk:
         await say(talk, "Vivo en Madrid y me encanta la ciudad.")
-        assert "olvid" in text_of(await say(talk, "/help"), "command").lower()
+        assert "olvid" in words(await say(talk, "/help"), "command").lower()
 
 
 async def test_an_empty_reply_is_a_sentence_and_the_turn_stays(server, talking):
     server.enqueue(says(""), says(""))
     async with talking() as talk:
         answer = await say(talk, "hello")
-        assert text_of(answer, "error")
+        assert words(answer, "error")
         assert len(await talk.memory._conversation.window(talk.session.id)) == 1
 
 
@@ -220,7 +210,7 @@ async def words_are_there_once(folder: Path, talking: Talking, stage: str) -> No
     assert stored == ["I live in Lyon.", *replied], stage
     async with talking(folder) as talk:
         assert [fact.fact for fact in await talk.memory.facts.list(None)] == ["I live in Lyon"]
-        assert text_of(await say(talk, "Good morning!"), "piece") == "All right."  # and the talk goes on
+        assert words(await say(talk, "Good morning!")) == "All right."  # and the talk goes on
         await talk.memory.run_pending()  # the closed session is compressed, once
         assert [fact.fact for fact in await talk.memory.facts.list(None)] == ["I live in Lyon"]
         found = [

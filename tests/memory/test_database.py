@@ -13,7 +13,7 @@ import pysqlite3
 import pytest
 
 from memory.database import Database, forbid_in_transaction
-from memory.errors import DatabaseBusy, DatabaseReadOnly
+from memory.errors import DatabaseBusy, DatabaseGone, DatabaseReadOnly
 from memory.limits import Limits
 from memory.testing import FakeClock, start_python
 
@@ -39,6 +39,13 @@ def names(folder: Path) -> set[str]:
 
 def mode(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode)
+
+
+def move(file: Path, to: Path) -> None:
+    """With what SQLite lays beside it."""
+    for ending in ("", "-wal", "-shm"):
+        if (each := file.with_name(file.name + ending)).exists():
+            each.rename(to.with_name(to.name + ending))
 
 
 def content(file: Path) -> bytes:
@@ -691,3 +698,20 @@ async def test_a_row_of_a_dead_process_is_an_unclean_stop_once(path: Path, pid: 
         assert db.recovered
     async with Database.open(path) as db:
         assert not db.recovered
+
+
+async def test_nothing_is_written_into_a_file_that_was_deleted_or_replaced(db: Database, path: Path) -> None:
+    """SQLite would go on in the file nobody can find any more, and with the last connection all of it would be gone."""
+    await add(db, "a")
+    aside, other = (path.with_suffix(ending) for ending in (".aside", ".other"))
+    move(path, aside)
+    with pytest.raises(DatabaseGone, match="restore"):
+        await add(db, "b")
+    async with Database.open(path) as another:
+        with pytest.raises(DatabaseGone, match="replaced"):
+            await add(db, "c")
+        assert await keys(another) == []
+    move(path, other)
+    move(aside, path)
+    await add(db, "d")
+    assert await keys(db) == ["a", "d"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,3 +147,17 @@ async def test_function_words_do_not_count_but_negations_do(embedder: EmbeddedEm
     bare, dressed, negated = await embedder.embed(["coffee", "the coffee", "not coffee"])
     assert np.allclose(bare, dressed)
     assert not np.allclose(bare, negated)
+
+
+def test_texts_are_not_kept_by_the_tokenizer():
+    """It takes each for one word, and has a store of words: 2.7 KB of memory for every text that was ever embedded."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("this system does not tell how much memory a process has")
+    embedder = EmbeddedEmbedder()
+    texts = [f"note {number}, about trains, tea and the harbour in town {number * 7}" for number in range(8000)]
+    embedder.embed_now(texts[:2000])
+    before = int(statm.read_text().split()[1])
+    for start in range(2000, 8000, 100):
+        embedder.embed_now(texts[start : start + 100])
+    assert (int(statm.read_text().split()[1]) - before) * 4096 < 6_000_000  # kept they would have 12 MB and more

@@ -603,6 +603,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 async def test_f10_a_thousand_acknowledged_facts_survive_kill_9_each_with_vector_and_words(tmp_path: Path) -> None:
     path = tmp_path / "ana.db"
     acknowledged: dict[int, str] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.patterns import Patterns
+from memory.patterns import Patterns, parsed
 
 TEXTS = [rf"(?P<name>word{number})|(?:a{number}|b)+?(?!c)\b" for number in range(40)]
 
@@ -70,3 +70,23 @@ def test_nothing_is_written_where_nothing_may_be(pack: Path, monkeypatch: pytest
         patterns.compile(text)
     patterns.save()
     assert not (pack.parent / "__pycache__").exists()
+
+
+def test_a_pack_read_back_is_the_pack_until_its_words_change(pack: Path) -> None:
+    pack.write_text('name = "x"\n[words]\nfiller = ["eh", "mm"]\n')
+    assert parsed(pack) == parsed(pack) == {"name": "x", "words": {"filler": ["eh", "mm"]}}
+    assert kept(pack).stat().st_size > 0
+    pack.write_text('name = "y"\n')
+    assert parsed(pack) == {"name": "y"}
+    kept(pack).write_bytes(b"nonsense")
+    assert parsed(pack) == {"name": "y"}
+    pack.write_text("at = 2026-01-01\n")
+    assert parsed(pack) == parsed(pack)
+
+
+def test_patterns_are_kept_before_the_process_ends(pack: Path) -> None:
+    first, other = Patterns(pack), Patterns(pack)
+    for text in TEXTS:
+        first.compile(text)
+    other.compile(TEXTS[0])
+    assert other._new == 0
