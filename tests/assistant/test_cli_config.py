@@ -110,6 +110,7 @@ def test_every_help_reads_well_at_80_columns(path, monkeypatch):
     assert command.help.partition("\n\n")[0].endswith("."), "a sentence that says what it does"
     for parameter in command.params:
         assert parameter.name == "help" or getattr(parameter, "help", None), parameter.name
+    assert "<int range>" not in done.output, "name what stands there: metavar"
     for _, below in list(commands(command))[1:]:
         assert below.get_short_help_str(200)
 
