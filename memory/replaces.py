@@ -73,7 +73,7 @@ def _about(attribute: str, text: str, pack: LanguagePack, surely: float) -> str:
     if attribute not in _BROAD:
         return attribute
     topics = _topics(text, pack)
-    top = _top(topics)
+    top = _top(text, pack)
     return top if top not in _BROAD and topics.get(top, 0.0) >= surely else ""
 
 
