@@ -35,7 +35,7 @@ async def main(file: Path) -> None:
             print(f"  {fact.id}  {fact.fact}")
         for question in ("What did the repair of the sink cost?", "Where is the bicycle of Marta?"):
             print(f"\n{question}")
-            for hit in await memory.recall(question, k=1):
+            for hit in await memory.recall(question, k=2):
                 print(f"  {hit.at:%Y-%m-%d}  {hit.kind:<10}  {hit.text}")
 
 
