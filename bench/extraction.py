@@ -30,7 +30,7 @@ def must_yield_nothing(texts: Sequence[str], language: str | None) -> dict[str, 
 
 def quality(labelled: Mapping[str, Any], language: str | None, verbose: bool) -> dict[str, float]:
     """Precision and recall of facts, domains and lowered confidence over messages with labels."""
-    right = missed = wrong = domains = hedged = lowered = 0
+    right = missed = wrong = labelled_domains = domains = hedged = lowered = 0
     for positive in labelled["positives"]:
         found = extract(positive["text"], language)
         used: set[int] = set()
@@ -39,6 +39,7 @@ def quality(labelled: Mapping[str, Any], language: str | None, verbose: bool) ->
             used.update(hits)
             right += bool(hits)
             missed += not hits
+            labelled_domains += bool(hits) and "domain" in wanted
             domains += any(found[place].domain == wanted.get("domain") for place in hits)
             if verbose and not hits:
                 print(f"  missed: {wanted['contains']}  in: {positive['text']!r}")
@@ -56,7 +57,7 @@ def quality(labelled: Mapping[str, Any], language: str | None, verbose: bool) ->
     return {
         "precision": right / max(1, right + wrong),
         "recall": right / max(1, right + missed),
-        "domain right": domains / max(1, right),
+        **({"domain right": domains / labelled_domains} if labelled_domains else {}),
         "hedged lowered": lowered / max(1, hedged),
         "facts": right + missed,
         "wrong": wrong,

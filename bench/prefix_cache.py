@@ -82,7 +82,7 @@ REMARKS = {
     17: "He now says that the linoleum has to be ordered three weeks ahead, and he wants to begin on the twelfth of "
     "May. I told him that he will have the colour from me by the end of this week.",
 }
-QUICK_MESSAGES = 6
+QUICK_MESSAGES = 10
 TALKS = {
     "every second message asks": tuple(REMARKS.get(place, text) for place, text in enumerate(SAID)),
     "every message asks": SAID,
@@ -173,7 +173,7 @@ def in_order(said: Sequence[str], layout: Layout, reply_tokens: int) -> list[Sen
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Both talks, side by side."""
-    parser = arguments(__doc__, full="both talks of 40 turns, not the first 12 turns of one")
+    parser = arguments(__doc__, full="both talks of 40 turns, not the first 20 turns of one")
     parser.add_argument("--reply-tokens", type=int, default=40, help="the longest reply; the turns have 40 on average")
     options = parser.parse_args(argv)
     result: dict[str, float] = {}
