@@ -137,8 +137,9 @@ def _fit_sections(parts: Parts, limits: Limits, count: TokenCounter) -> Parts:
     while any(not f.fact.pinned for f in parts.facts) and count(_facts_text(parts)) > limits.facts_tokens:
         parts = _drop_fact(parts, "the facts have a limit of their own (F8)")
     recall = limits.recall_tokens if parts.recall_tokens is None else parts.recall_tokens
-    while parts.recalled and count(_recalled_text(parts)) > recall:
-        parts = _drop_recalled(parts, "what is recalled has a limit of its own (B5)")
+    parts = _keep_recalled(
+        parts, lambda fewer: count(_recalled_text(fewer)) <= recall, "what is recalled has a limit of its own (B5)"
+    )
     return _fit_window(parts, limits, count)
 
 
@@ -295,7 +296,7 @@ def _fit_budget(parts: Parts, measure: _Measure) -> Parts:
             note = _gone("window", f"t{question[0].id}", "over budget: only the end of the question is left (B3, W3)")
             parts = replace(parts, window=question, left_out=(*parts.left_out, note))
         elif parts.recalled:
-            parts = _drop_recalled(parts, _OVER)
+            parts = _keep_recalled(parts, measure.fits, _OVER)
         elif parts.facts:
             parts = _drop_fact(parts, _OVER)
         elif parts.window:
@@ -321,9 +322,19 @@ def _drop_turn(parts: Parts, why: str) -> Parts:
     return replace(parts, window=parts.window[1:], left_out=(*parts.left_out, gone))
 
 
-def _drop_recalled(parts: Parts, why: str) -> Parts:
-    gone = _gone("recalled", parts.recalled[-1].id, why)
-    return replace(parts, recalled=parts.recalled[:-1], left_out=(*parts.left_out, gone))
+def _keep_recalled(parts: Parts, fits: Callable[[Parts], bool], why: str) -> Parts:
+    """As many recalled items as fit, the best ones; found by halving, for each look counts the whole text."""
+    if not parts.recalled or fits(parts):
+        return parts
+    kept, too_many = 0, len(parts.recalled)
+    while too_many - kept > 1:
+        middle = (kept + too_many) // 2
+        if fits(replace(parts, recalled=parts.recalled[:middle])):
+            kept = middle
+        else:
+            too_many = middle
+    gone = [_gone("recalled", hit.id, why) for hit in reversed(parts.recalled[kept:])]
+    return replace(parts, recalled=parts.recalled[:kept], left_out=(*parts.left_out, *gone))
 
 
 def _drop_fact(parts: Parts, why: str) -> Parts:

@@ -53,8 +53,9 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     told = said_so or replaces.tells_change(draft, pack, limits.fact_opinion_change)
     rival = max((chance for place, chance in enumerate(chances) if place != best), default=0.0)
     if told and chances[best] >= limits.fact_replaces_chance:
-        other = replaces.about_else(draft, known[best].fact, packs, limits.fact_opinion_topic)
-        if other or rival > chances[best] * limits.fact_replaces_rival:
+        if not replaces.about_the_same(draft, known[best].fact, packs, limits.fact_opinion_topic):
+            return Verdict(unclear=ruled.unclear)
+        if rival > chances[best] * limits.fact_replaces_rival:
             return Verdict(unclear=(known[best].fact,))
         return Verdict(supersedes=(known[best].fact,), weighed=True)
     return Verdict(unclear=ruled.unclear or ruled.supersedes[:1])
@@ -157,8 +158,9 @@ def _by_likeness(
         if not _comparable(draft, entry.fact):
             continue
         theirs = set(_content(entry.fact.fact, packs.get(entry.fact.language, pack)))
-        shared = len(mine & theirs) / max(1, min(len(mine), len(theirs)))
-        if shared >= limits.fact_replaces_words or entry.similarity >= limits.fact_replaces_similarity:
+        common = len(mine & theirs)
+        shared = common / max(1, min(len(mine), len(theirs)))
+        if (common > 1 and shared >= limits.fact_replaces_words) or entry.similarity >= limits.fact_replaces_similarity:
             alike.append((shared + entry.similarity, entry.fact))
     alike.sort(key=lambda pair: (-pair[0], pair[1].id))
     if not alike:

@@ -56,7 +56,18 @@ NOTICES = (
     "same_question",
 )
 DOMAINS = ("work", "preferences", "decisions", "personal", "projects")
-TOPIC_KEYS = ("phrases", "pointers", "closings", "requests", "advice", "past", "ahead", "naming", "you_said")
+TOPIC_KEYS = (
+    "phrases",
+    "pointers",
+    "closings",
+    "requests",
+    "advice",
+    "past",
+    "ahead",
+    "naming",
+    "counting",
+    "you_said",
+)
 REACTION_KEYS = ("success", "thanks", "partial", "failure")
 TASK_KEYS = ("fix", "plan", "write", "choose", "learn", "find")
 FACT_KEYS = ("openers", "conjunctions", "rules")
@@ -206,6 +217,22 @@ class LanguagePack:
     def naming(self) -> re.Pattern[str]:
         """How people ask for a name: who, where, which city, what book."""
         return self._either(self._section("topics").get("naming", ()))
+
+    @cached_property
+    def counting(self) -> re.Pattern[str]:
+        """How people ask for a number: how many, how much, at what time."""
+        return self._either(self._section("topics").get("counting", ()))
+
+    @cached_property
+    def number(self) -> re.Pattern[str]:
+        """A number in digits or, from two on, in words."""
+        words = [
+            re.escape(fold(word))
+            for entry in self._section("times").get("numbers", ())[1:]
+            for word in entry.split("|")[:1]
+        ]
+        edge = "" if self.script == "han" else r"\b"
+        return re.compile(rf"\d|{edge}(?:{'|'.join(words) or chr(0)}){edge}")
 
     @cached_property
     def you_said(self) -> re.Pattern[str]:

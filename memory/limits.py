@@ -95,7 +95,10 @@ class Limits:
     fact_opinion_outlasts: float = rule(
         "F2", 0.98, "A plain declaration in a message that also asks counts when the opinion is this sure, 0 to 1."
     )
-    fact_opinion_topic: float = rule("F7", 0.5, "How sure the opinion must be what a fact is about, 0 to 1.")
+    fact_opinion_topic: float = rule("F7", 0.75, "How sure the opinion must be what a fact is about, 0 to 1.")
+    fact_opinion_single: float = rule(
+        "F7", 0.9, "How sure it must be of that for a fact to take the place of another about the same, 0 to 1."
+    )
     fact_opinion_change: float = rule("F7", 0.5, "How sure it must be that a fact tells a change, 0 to 1.")
     fact_asked_words: float = rule(
         "F6", 0.5, "Share of a question's content words that stand in the fact it asks about, 0 to 1."

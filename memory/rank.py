@@ -1,6 +1,7 @@
 """The ranking of recall: what speaks for each stored line as an answer to a question, added up and explained."""
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Asked:
     past: bool = False  # it asks about what was, what is the user's own, or somebody who was spoken of
     together: bool = False  # it asks for what was talked over: episodes answer that
     naming: bool = False  # it asks who, where, which of the things that have names
+    numbers: re.Pattern[str] | None = None  # it asks how many, how much: what a number looks like
     given: frozenset[str] = frozenset()  # names that are no answer: its own words and the speakers
 
 
@@ -98,6 +100,7 @@ def rank(lines: Sequence[Line], asked: Asked, limits: Limits) -> list[Ranked]:
             "session": limits.recall_session_weight * sessions.get(line.session, 0.0) if line.session else 0.0,
             "neighbours": limits.recall_neighbour_weight * near,
             "a name": named if asked.naming and _names_one(line, asked) else 0.0,
+            "a number": named if asked.numbers and _has_number(line, asked) else 0.0,
             "recency": _recency(line, asked, limits),
             "fading": -limits.recall_fading_weight * line.unread,
         }
@@ -115,6 +118,16 @@ def _names_one(line: Line, asked: Asked) -> bool:
     if asked.speaker and line.speaker != asked.speaker:
         return False
     return any(not _folded([name]) & asked.given for name in line.entities)
+
+
+def _has_number(line: Line, asked: Asked) -> bool:
+    """Whether a line has a number that may be the answer; the dates we put into it are none."""
+    if asked.numbers is None or (asked.speaker and line.speaker != asked.speaker):
+        return False
+    return bool(asked.numbers.search(fold(_DATE.sub("", line.text))))
+
+
+_DATE = re.compile(r"\(\d{4}[^)]*\)")
 
 
 def _within(at: datetime, asked: Asked) -> bool:

@@ -61,11 +61,12 @@ def tells_change(draft: FactDraft, pack: LanguagePack, surely: float) -> bool:
     return draft.kind != "statement" and _topics(draft.quote, pack).get(opinion.CHANGE, 0.0) >= surely
 
 
-def about_else(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack], surely: float) -> bool:
-    """Whether both are surely about something, and not about the same: a new job takes no home away."""
+def about_the_same(draft: FactDraft, fact: Fact, packs: Mapping[str, LanguagePack], surely: float) -> bool:
+    """Whether both are surely about one thing: who tells what happened next has not changed what was before."""
     mine = _about(draft.attribute, draft.quote, packs[draft.language], surely)
-    theirs = _about(fact.attribute, fact.fact, packs.get(fact.language, packs[draft.language]), surely)
-    return bool(mine and theirs) and mine != theirs
+    return mine != "" and mine == _about(
+        fact.attribute, fact.fact, packs.get(fact.language, packs[draft.language]), surely
+    )
 
 
 def _about(attribute: str, text: str, pack: LanguagePack, surely: float) -> str:

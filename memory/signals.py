@@ -234,7 +234,7 @@ def _judged(folded: str, start: int, end: int, pack: LanguagePack, limits: Limit
     rule = Rule(
         kind=kind,
         attribute="like" if polarity else topic,
-        single=topic in opinion.SINGLE,
+        single=topic in opinion.SINGLE and about[topic] >= limits.fact_opinion_single,
         domain=_TOPIC_DOMAINS.get(topic, ""),
         polarity=polarity,
         patterns=(),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -586,41 +587,55 @@ async def test_tasks_of_one_process_adding_the_same_fact_store_it_once(open_memo
         assert {fact.id for fact in added} == {"f1"}
 
 
+# For each number it reads, a fork tells facts from that number on until it is killed; then it says so.
 TELLER = """
 import asyncio, os, sys
 from memory import Memory
 from memory.testing import HashEmbedder
 
-async def main():
-    number = int(sys.argv[2])
-    async with Memory.open(sys.argv[1], embedder=HashEmbedder()) as memory:
-        while True:
+async def tell(path, number, end):
+    async with Memory.open(path, embedder=HashEmbedder()) as memory:
+        while number != end:
             fact = await memory.facts.add(f"Parcel {number} lies on shelf {number * 7}")
             os.write(1, f"{number} {fact.id}\\n".encode())
             number += 1
 
-asyncio.run(main())
+asyncio.run(tell(sys.argv[1] + ".warm", 0, 1))  # loads what each of them needs
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        asyncio.run(tell(sys.argv[1], int(line), None))
+    os.write(1, f"child {child}\\n".encode())
+    os.write(1, f"ended {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\\n".encode())
 """
 
 
 @pytest.mark.long
 async def test_f10_a_thousand_acknowledged_facts_survive_kill_9_each_with_vector_and_words(tmp_path: Path) -> None:
     path = tmp_path / "ana.db"
-    acknowledged: dict[int, str] = {}
-    for goal in (150, 400, 700, 1000):
-        with start_python(TELLER, path, len(acknowledged) + 1000 * goal) as process:
-            assert process.stdout is not None
-            while len(acknowledged) < goal:
-                number, fact_id = process.stdout.readline().split()
-                acknowledged[int(number)] = fact_id
-            process.send_signal(signal.SIGKILL)
-            for line in process.stdout.read().splitlines():
-                acknowledged[int(line.split()[0])] = line.split()[1]
+    acknowledged: dict[str, str] = {}
+    with start_python(TELLER, path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0 f1\n"
+        for goal in (150, 400, 700, 1000):
+            process.stdin.write(f"{1000 * goal}\n")
+            process.stdin.flush()
+            told: dict[str, str] = {}
+            while "ended" not in told:
+                name, value = process.stdout.readline().split()
+                told[name] = value
+                if len(acknowledged) + len(told) == goal + 1:
+                    os.kill(int(told["child"]), signal.SIGKILL)
+            assert int(told.pop("ended")) == -signal.SIGKILL
+            del told["child"]
+            acknowledged |= told
+        process.stdin.close()
     async with Memory.open(path, embedder=HashEmbedder()) as memory:
         assert memory.database.recovered
         stored = {fact.id: fact.fact for fact in await memory.facts.list(None)}
         for number, fact_id in acknowledged.items():
-            assert stored[fact_id] == f"Parcel {number} lies on shelf {number * 7}"
+            assert stored[fact_id] == f"Parcel {number} lies on shelf {int(number) * 7}"
         assert len(acknowledged) >= 1000
         await assert_sound(memory)
         assert await memory.database.fetch_value("PRAGMA integrity_check") == "ok"

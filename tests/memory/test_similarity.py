@@ -36,8 +36,9 @@ def kept_pairs() -> tuple[Pair, ...]:
 
 
 def cuts() -> st.SearchStrategy[Cuts]:
-    three = st.lists(st.floats(-0.98, 0.98), min_size=3, max_size=3, unique=True).map(sorted)
-    return three.map(lambda found: Cuts(unrelated=found[0], low=found[1], high=found[2]))
+    """As they are fitted: none too near to the next."""
+    three = st.lists(st.floats(-0.98, 0.94), min_size=3, max_size=3).map(sorted)
+    return three.map(lambda found: Cuts(unrelated=found[0], low=found[1] + 0.02, high=found[2] + 0.04))
 
 
 @given(cuts(), st.floats(-1, 1), st.floats(-1, 1))
