@@ -1,7 +1,8 @@
 # Every target sets up the private .venv by itself and does nothing when it is up to date.
 #   make chat    start a conversation          make test   run the tests
 #   make lint    ruff and mypy                 make fmt    format the code
-#   make bench   measure                       make clean  remove .venv, caches and build output
+#   make bench   measure; table in README.md   make coverage  the tests, and which lines they run
+#   make clean   remove .venv, caches and build output
 
 SHELL   := /bin/bash
 PYTHON  ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if $(shell $(p) -c 'import sys; sys.exit(not (3,11) <= sys.version_info < (3,14))' >/dev/null 2>&1 && echo ok),$(p))))
@@ -15,7 +16,7 @@ WEIGHTS := $(VENV)/.ready-$(subst =,-,$(MODEL))
 # compiled modules and patterns are kept: the tests start some hundred processes
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: chat test lint fmt bench clean
+.PHONY: chat test coverage lint fmt bench clean
 .DELETE_ON_ERROR:
 
 chat: $(READY) $(WEIGHTS)
@@ -24,6 +25,9 @@ chat: $(READY) $(WEIGHTS)
 test: $(DEV) $(WEIGHTS)
 	@$(BIN)/python -m pytest
 
+coverage: $(DEV) $(WEIGHTS)
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
 lint: $(DEV)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
@@ -31,7 +35,7 @@ fmt: $(DEV)
 	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
 
 bench: $(DEV) $(WEIGHTS)
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench --write
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -32,10 +32,9 @@ OTHER_TALKS_MIB = 256  # memory for the prompts of other chats; the slot itself 
 QUIET = 2  # warnings and errors
 TOLD_EVERY_SECONDS = 5.0
 GRACE_SECONDS = 3.0
-NOTICE = (
-    "You are talking to a small demonstration model that runs on this machine: it chats, but knows little and errs a "
-    'lot. Name a better one in the settings, for example provider = "kimi" in [model] with MOONSHOT_API_KEY set '
-    "(see config.example.toml, or: olvido config init)."
+NOTICE = (  # two lines of a terminal, so that the first run greets in five
+    "A small demonstration model on this machine answers: it chats, but errs a lot. "
+    "Name a better one (kimi, openai, ollama, ...) in a file: olvido config init"
 )
 
 

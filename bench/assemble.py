@@ -1,7 +1,6 @@
 """Time of add_turn and assemble with 100, 1,000 and 10,000 stored statements: median, 95th percentile, growth."""
 
 import asyncio
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.phrases import Line, conversation
-from bench.report import arguments, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.language import load_packs
 from memory.stores import context as rows
@@ -20,6 +19,8 @@ from memory.values import Statement
 
 BATCH = 500
 LENGTHS = (1, 1, 2)
+VARIES = ("ms",)
+RATIOS = ("by 100 rows",)
 
 
 async def fill(memory: Memory, clock: FakeClock, count: int) -> None:
@@ -41,6 +42,7 @@ async def fill(memory: Memory, clock: FakeClock, count: int) -> None:
             ]
             await memory.index.add(tx, entries, prepared)
         clock.advance(days=1)
+        progress(min(start + BATCH, count), count, "stored")
 
 
 def _statement(number: int, line: Line, session_id: int, turn_id: int, clock: FakeClock) -> Statement:
@@ -90,12 +92,12 @@ def warm_up() -> dict[str, float]:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure at every size; print the times and how they grow."""
-    parser = arguments(__doc__)
-    parser.add_argument("--full", action="store_true", help="200 samples a size, not 40, and 30,000 rows as well")
+    parser = arguments(__doc__, full="200 samples a size, not 40, and 30,000 rows as well")
     options = parser.parse_args(argv)
     sizes = (100, 1_000, 10_000, *((30_000,) if options.full else ()))
     samples = 200 if options.full else 40
     rows_: list[list[object]] = []
+    usual: dict[str, float] = {}  # at the smallest size
     result = {f"first message in {code}, ms": spent for code, spent in warm_up().items()}
     print(table(["once in a process", "ms"], list(result.items())) + "\n")
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +105,8 @@ def main(argv: Sequence[str]) -> dict[str, float]:
             for name, values in asyncio.run(measure(Path(folder), size, samples)).items():
                 middle, slow = median(values), sorted(values)[int(len(values) * 0.95)]
                 result |= {f"{name}, {size} rows, median ms": middle, f"{name}, {size} rows, 95% ms": slow}
-                growth = middle / result[f"{name}, {sizes[0]} rows, median ms"]
+                usual.setdefault(name, steady(values))
+                growth = steady(values) / usual[name]
                 result[f"{name}, {size} rows by {sizes[0]} rows"] = growth
                 rows_.append([name, size, middle, slow, growth])
     rows_.sort(key=lambda row: str(row[0]))
@@ -114,4 +117,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

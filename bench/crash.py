@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -14,7 +13,8 @@ from memory.database import Database
 from memory.errors import DatabaseCorrupt
 from memory.testing import write_until_killed
 
-QUICK = ("--rounds", "5")
+ROUNDS, FULL_ROUNDS = 5, 50
+VARIES = ("acknowledged", "seconds")
 
 
 async def stored(path: Path) -> tuple[set[int], bool]:
@@ -26,10 +26,11 @@ async def stored(path: Path) -> tuple[set[int], bool]:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run the rounds on one file that grows; print a table and a JSON line."""
-    parser = report.arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=50)
+    parser = report.arguments(__doc__, full="50 rounds, not 5")
+    parser.add_argument("--rounds", type=int, metavar="N", help="so many instead")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
+    rounds = options.rounds or (FULL_ROUNDS if options.full else ROUNDS)
     moments = random.Random(options.seed)
     acknowledged: set[int] = set()
     lost = corrupt = unnoticed = 0
@@ -37,7 +38,7 @@ def main(argv: Sequence[str]) -> dict[str, float]:
     print(f"{'round':>5} {'killed after':>12} {'acknowledged':>12} {'in file':>8} {'lost':>5}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "person.db"
-        for number in range(1, options.rounds + 1):
+        for number in range(1, rounds + 1):
             seconds = moments.uniform(0, 0.2)
             ids = write_until_killed(path, seconds)
             acknowledged.update(ids)
@@ -64,4 +65,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    report.program(main)

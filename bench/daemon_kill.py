@@ -4,7 +4,6 @@ import asyncio
 import json
 import random
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ from assistant.testing import EchoServer, ForkedOlvido, settings_for
 from bench import report
 from bench.soundness import is_sound
 
-QUICK = ("--rounds", "5")
+ROUNDS, FULL_ROUNDS = 5, 50
+VARIES = ("asked", "messages", "again", "seconds")
 CHATS = 5
 MOST_WAITING = 3  # messages a chat has on their way; more would only wait
 FAULTS = (
@@ -59,7 +59,7 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
         olvido = stack.enter_context(
             ForkedOlvido("--data-dir", folder, "serve", environment=environment, errors=folder / "errors")
         )
-        for _ in range(rounds):
+        for number in range(1, rounds + 1):
             before, answers = (sum(map(count, clients)) for count in (_connections, _answered))
             await asyncio.to_thread(olvido.start)
             await _until(olvido, lambda before=before: sum(map(_connections, clients)) > before)
@@ -67,6 +67,7 @@ async def _rounds(folder: Path, environment: dict[str, str], rounds: int, chance
             await _until(olvido, lambda wanted=wanted: sum(map(_answered, clients)) >= wanted)
             await asyncio.sleep(chance.uniform(0, LATEST_KILL_SECONDS))
             await asyncio.to_thread(olvido.end, signal.SIGKILL)
+            report.progress(number, rounds, "killed")
         stop.set()
         await asyncio.to_thread(olvido.start)
         await _until(olvido, lambda: all(task.done() for task in talking))
@@ -143,13 +144,14 @@ def _stored(folder: Path, clients: Sequence[LineClient]) -> dict[str, int]:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run the rounds; print a table and a JSON line."""
-    parser = report.arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=50)
+    parser = report.arguments(__doc__, full="50 rounds, not 5")
+    parser.add_argument("--rounds", type=int, metavar="N", help="so many instead")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
+    rounds = options.rounds or (FULL_ROUNDS if options.full else ROUNDS)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        figures = killed(Path(folder), options.rounds, options.seed)
+        figures = killed(Path(folder), rounds, options.seed)
     result = {**figures, "seconds": round(time.perf_counter() - began, 1)}
     print(report.table(["figure", "value"], list(result.items())))
     print(json.dumps(result))
@@ -158,4 +160,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    report.program(main)

@@ -12,7 +12,6 @@ included. Everything else counts as wrong.
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, says, settings_for
 from assistant.turn import take_turn
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.accounts import Totals, totals
 from memory.testing import FakeClock
@@ -49,6 +48,7 @@ async def play(messages: Sequence[Message]) -> tuple[Totals, list[str]]:
                 if problem:
                     wrong.append(f"{number}. {message['say']} -> {said!r}: {problem}")
                 await memory.run_pending()
+                progress(number, len(messages), "message")
             requests = await memory.accounts.between()
         return totals(requests, settings.limits.aggressive_tokens), wrong
 
@@ -73,7 +73,7 @@ def judge(message: Message, said: str, given: dict[str, set[str]], *, by_model: 
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Play every day; print what was saved."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="the same: the whole day is played anyway")
     parser.add_argument("files", nargs="*", type=Path, help="days as JSON; those in bench/day_texts if none")
     options = parser.parse_args(argv)
     files = options.files or sorted(TEXTS.glob("*.json"))
@@ -102,4 +102,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

@@ -5,12 +5,11 @@ Files are JSON: a list of strings, or of pairs [label, first, second], none of w
 """
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, program, save, table
 from memory.language import fold
 from memory.signals import extract
 from memory.values import FactDraft
@@ -31,7 +30,7 @@ def must_yield_nothing(texts: Sequence[str], language: str | None) -> dict[str, 
 
 def quality(labelled: Mapping[str, Any], language: str | None, verbose: bool) -> dict[str, float]:
     """Precision and recall of facts, domains and lowered confidence over messages with labels."""
-    right = missed = wrong = domains = hedged = lowered = 0
+    right = missed = wrong = labelled_domains = domains = hedged = lowered = 0
     for positive in labelled["positives"]:
         found = extract(positive["text"], language)
         used: set[int] = set()
@@ -40,6 +39,7 @@ def quality(labelled: Mapping[str, Any], language: str | None, verbose: bool) ->
             used.update(hits)
             right += bool(hits)
             missed += not hits
+            labelled_domains += bool(hits) and "domain" in wanted
             domains += any(found[place].domain == wanted.get("domain") for place in hits)
             if verbose and not hits:
                 print(f"  missed: {wanted['contains']}  in: {positive['text']!r}")
@@ -57,7 +57,7 @@ def quality(labelled: Mapping[str, Any], language: str | None, verbose: bool) ->
     return {
         "precision": right / max(1, right + wrong),
         "recall": right / max(1, right + missed),
-        "domain right": domains / max(1, right),
+        **({"domain right": domains / labelled_domains} if labelled_domains else {}),
         "hedged lowered": lowered / max(1, hedged),
         "facts": right + missed,
         "wrong": wrong,
@@ -79,7 +79,7 @@ def measure(file: Path, language: str | None, verbose: bool) -> dict[str, float]
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure each file; print every yield that must not be, and a table."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="the same: every message is measured anyway")
     parser.add_argument("files", type=Path, nargs="*", metavar="FILE")
     parser.add_argument("--language", help="of all texts; told from each of them when not given")
     parser.add_argument("--verbose", action="store_true", help="print what was missed, too")
@@ -99,4 +99,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

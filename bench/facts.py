@@ -1,23 +1,21 @@
 """Day 1,000 costs what day 1 cost: choosing facts for a request, and adding one, as the number of facts grows."""
 
 import asyncio
-import statistics
-import sys
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.report import arguments, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.learn import entry_of, new_fact, plain_draft
 from memory.stores import facts as rows
 from memory.stores.index import Prepared
 from memory.testing import FakeClock
 
-QUICK = ("--sizes", "100", "1000")
-SIZES, FULL = [100, 1_000, 10_000], [100, 1_000, 10_000, 50_000]
+SIZES, FULL = (100, 1_000), (100, 1_000, 10_000, 50_000)
+RATIOS = ("largest to smallest",)
 _THINGS = ("dentist", "garden", "bicycle", "recipe", "invoice", "cousin", "novel", "boiler", "choir", "visa")
 _MESSAGES = [f"what did I say about the {thing} and its {other}?" for thing in _THINGS for other in ("colour", "date")]
 _BATCH = 500
@@ -43,14 +41,14 @@ async def fill(memory: Memory, start: int, end: int) -> None:
                 await memory.index.add(tx, [entry_of(fact)], vector)
 
 
-async def median_ms(call: Callable[[str], Awaitable[object]], parameters: Sequence[str]) -> float:
-    """The middle of several calls, in milliseconds."""
+async def steady_ms(call: Callable[[str], Awaitable[object]], parameters: Sequence[str]) -> float:
+    """What one of several calls takes, in milliseconds."""
     times = []
     for parameter in parameters:
         began = time.perf_counter()
         await call(parameter)
         times.append(time.perf_counter() - began)
-    return statistics.median(times) * 1000
+    return steady(times) * 1000
 
 
 async def measure(sizes: Sequence[int], folder: Path) -> list[dict[str, float]]:
@@ -61,11 +59,12 @@ async def measure(sizes: Sequence[int], folder: Path) -> list[dict[str, float]]:
         there = 0
         for size in sizes:
             await fill(memory, there, size)
+            progress(size, sizes[-1], "facts stored")
             there = size
             await held(memory)  # what is slow the first time is not what grows
             await memory.facts.add(f"A fact to warm up with at {size}")
-            choosing = await median_ms(memory.facts.choose, [f"{text} ({size})" for text in _MESSAGES])
-            adding = await median_ms(
+            choosing = await steady_ms(memory.facts.choose, [f"{text} ({size})" for text in _MESSAGES])
+            adding = await steady_ms(
                 memory.facts.add, [f"The {n}th letter of {size} is in the attic" for n in range(20)]
             )
             tokens, peak = await held(memory)
@@ -106,11 +105,10 @@ def resident_mb() -> float:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure at each size; print a table and how much the largest costs beside the smallest."""
-    parser = arguments(__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--full", action="store_true", help=f"up to {FULL[-1]:,} facts")
+    parser = arguments(__doc__, full=f"up to {FULL[-1]:,} facts")
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="these sizes instead")
     options = parser.parse_args(argv)
-    sizes = sorted(FULL if options.full else options.sizes)
+    sizes = sorted(options.sizes or (FULL if options.full else SIZES))
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(measure(sizes, Path(folder)))
     print(table(list(found[0]), [list(row.values()) for row in found]))
@@ -130,4 +128,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

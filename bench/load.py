@@ -24,7 +24,8 @@ from assistant.sockets import socket_file
 from assistant.testing import EchoServer, settings_for, start_new_olvido
 from bench import report
 
-QUICK = ("--seconds", "15", "--chats", "50")
+SECONDS, FULL_SECONDS = 15.0, 60.0
+VARIES = ("messages", "per_second", "of_a_chat", "seconds", "mb", "per_message")
 MOST_WAITING = 2  # messages a chat has on their way
 SAMPLE_SECONDS = 1.0
 
@@ -94,6 +95,7 @@ async def _watch(folder: Path, memory: list[tuple[int, int]]) -> None:
     while True:
         status = await ask_status(folder)
         memory.append((status["answered"], status["memory_bytes"]))
+        print(f"  answered {status['answered']:,}", file=sys.stderr, flush=True)
         await asyncio.sleep(SAMPLE_SECONDS)
 
 
@@ -128,19 +130,20 @@ def _growth(memory: Sequence[tuple[int, int]]) -> float:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run it; print a table and a JSON line."""
-    parser = report.arguments(__doc__)
+    parser = report.arguments(__doc__, full="a minute, not 15 seconds")
     parser.add_argument("--chats", type=int, default=50)
     parser.add_argument("--people", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, metavar="S", help="so long instead")
     parser.add_argument("--pause", type=float, default=1.0, help="how slow the model is, in seconds")
     options = parser.parse_args(argv)
+    seconds = options.seconds or (FULL_SECONDS if options.full else SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         figures = asyncio.run(
             load(
                 Path(folder),
                 chats=options.chats,
                 people=options.people,
-                seconds=options.seconds,
+                seconds=seconds,
                 pause=options.pause,
             )
         )
@@ -151,4 +154,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    report.program(main)

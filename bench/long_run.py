@@ -8,7 +8,6 @@ the pages SQLite keeps (2 MB for each of two connections).
 import asyncio
 import json
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,7 +20,9 @@ from assistant.sockets import socket_file
 from assistant.testing import EchoServer, settings_for, start_olvido
 from bench import report
 
-QUICK = ("--messages", "100")
+MESSAGES, FULL_MESSAGES = 60, 1_000
+VARIES = ("after_n", "after_3n", "per_message", "mb", "seconds")
+RATIOS = ("ratio",)
 CHATS = 4
 
 
@@ -70,11 +71,12 @@ async def _talk(client: LineClient, part: int, messages: int) -> None:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run it; print a table and a JSON line."""
-    parser = report.arguments(__doc__)
-    parser.add_argument("--messages", type=int, default=1000, help="N; three times as many are sent")
+    parser = report.arguments(__doc__, full="3,000 messages, not 180")
+    parser.add_argument("--messages", type=int, metavar="N", help="so many instead; three times as many are sent")
     options = parser.parse_args(argv)
+    messages = options.messages or (FULL_MESSAGES if options.full else MESSAGES)
     with tempfile.TemporaryDirectory() as folder:
-        figures = asyncio.run(long_run(Path(folder), options.messages))
+        figures = asyncio.run(long_run(Path(folder), messages))
     print(report.table(["figure", "value"], list(figures.items())))
     print(json.dumps(figures))
     report.save(figures, options.json)
@@ -82,4 +84,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    report.program(main)

@@ -1,11 +1,10 @@
 """Layout by volatility pays (B7): the share of prompt tokens a server's prefix cache serves, ours against facts first.
 
-A talk of 40 turns with the embedded model, which answers for real; each order has a talk and a server of its own.
+A talk with the embedded model, which answers for real; each order has a talk and a server of its own.
 """
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from assistant.errors import EmbeddedUnavailable
 from assistant.model import ChatModel, Reply
 from assistant.settings import load_settings
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.testing import FakeClock
 from memory.values import Context
@@ -83,6 +82,7 @@ REMARKS = {
     17: "He now says that the linoleum has to be ordered three weeks ahead, and he wants to begin on the twelfth of "
     "May. I told him that he will have the colour from me by the end of this week.",
 }
+QUICK_MESSAGES = 10
 TALKS = {
     "every second message asks": tuple(REMARKS.get(place, text) for place, text in enumerate(SAID)),
     "every message asks": SAID,
@@ -135,6 +135,7 @@ async def talk(said_by_user: Sequence[str], layout: Layout, folder: Path, reply_
             await memory.calibrate_provider(reply.model, context.provider_tokens, reply.prompt_tokens)
             await memory.run_pending()
             tokens = (asked.token_count, said.token_count)
+            progress(len(sent) + 1, len(said_by_user), f"{layout.__name__}, request")
             sent.append(Sent(prompt_tokens=reply.prompt_tokens, cached_tokens=reply.cached_tokens, turn_tokens=tokens))
     return sent
 
@@ -172,11 +173,12 @@ def in_order(said: Sequence[str], layout: Layout, reply_tokens: int) -> list[Sen
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Both talks, side by side."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="both talks of 40 turns, not the first 20 turns of one")
     parser.add_argument("--reply-tokens", type=int, default=40, help="the longest reply; the turns have 40 on average")
     options = parser.parse_args(argv)
     result: dict[str, float] = {}
-    for name, said in TALKS.items():
+    talks = TALKS if options.full else {name: said[:QUICK_MESSAGES] for name, said in list(TALKS.items())[:1]}
+    for name, said in talks.items():
         first, second = (in_order(said, layout, options.reply_tokens) for layout in (ours, facts_first))
         print(f"\n{name}\n")
         print(table(["request", "ours", "cached", "share", "facts first", "cached", "share"], rows(first, second)))
@@ -193,4 +195,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

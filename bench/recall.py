@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.coverage import Baselines, Said, covers, fill, key_sentence, words
-from bench.report import arguments, save, table
+from bench.report import arguments, program, progress, save, table
 from memory import Memory
 from memory.limits import Limits
 from memory.testing import FakeClock
@@ -62,12 +62,6 @@ async def put(memory: Memory, question: str) -> int:
     return session.id
 
 
-def progress(done: int, total: int, what: str) -> None:
-    """A line now and then, for those who wait."""
-    if done == total or done % max(1, total // 10) == 0:
-        print(f"  {what} {done}/{total}", file=sys.stderr, flush=True)
-
-
 def _json(file: Path) -> Any:
     return json.loads(file.read_text("utf-8"))
 
@@ -87,7 +81,7 @@ async def locomo(file: Path, folder: Path, **_: Any) -> dict[str, float]:
     raw = kept = 0
     tokens: list[int] = []
     for number, dialogue in enumerate(dialogues, 1):
-        turns, sessions = _locomo_turns(dialogue["conversation"])
+        turns, sessions = locomo_turns(dialogue["conversation"])
         clock = FakeClock()
         path = folder / f"locomo{number}.db"
         kept += await _feed(path, clock, sessions)
@@ -136,7 +130,7 @@ async def locomo(file: Path, folder: Path, **_: Any) -> dict[str, float]:
     return figures
 
 
-def _locomo_turns(talk: Mapping[str, Any]) -> tuple[dict[str, Said], list[tuple[datetime, list[tuple[str, Said]]]]]:
+def locomo_turns(talk: Mapping[str, Any]) -> tuple[dict[str, Said], list[tuple[datetime, list[tuple[str, Said]]]]]:
     """Turns by name, and the sessions with their dates, as (role, turn)."""
     turns: dict[str, Said] = {}
     sessions = []
@@ -370,14 +364,12 @@ PROGRAMS: dict[str, Callable[..., Coroutine[Any, Any, dict[str, float]]]] = {
 }
 
 
-def main(argv: Sequence[str] | None = None) -> dict[str, float]:
+def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure what was named."""
-    parser = arguments(__doc__)
-    parser.formatter_class = __import__("argparse").RawDescriptionHelpFormatter
+    parser = arguments(__doc__, full="all dialogues, preferences and noise")
     for name in PROGRAMS:
         parser.add_argument(f"--{name}", type=Path, metavar="FILE")
     parser.add_argument("--noise", type=Path, metavar="FILE", help="unrelated sessions around the evidence")
-    parser.add_argument("--full", action="store_true", help="all dialogues, preferences and noise")
     options = parser.parse_args(argv)
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -396,4 +388,4 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

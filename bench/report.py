@@ -2,7 +2,9 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 Figures = Mapping[str, float]
@@ -12,11 +14,33 @@ class Skipped(Exception):
     """A benchmark cannot run here; the text says why and what would be needed."""
 
 
-def arguments(description: str | None) -> argparse.ArgumentParser:
-    """The options every benchmark has."""
-    parser = argparse.ArgumentParser(description=description)
+def arguments(description: str | None, *, full: str) -> argparse.ArgumentParser:
+    """The options every benchmark has; `full` says what --full does beyond the quick version."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--full", action="store_true", help=full)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     return parser
+
+
+def program(main: Callable[[Sequence[str]], object]) -> None:
+    """Runs a benchmark from the command line; one that cannot run here says why."""
+    try:
+        main(sys.argv[1:])
+    except Skipped as reason:
+        sys.exit(f"skipped: {reason}")
+
+
+def progress(done: int, total: int, what: str) -> None:
+    """A line now and then, for those who wait."""
+    if done == total or done % max(1, total // 10) == 0:
+        print(f"  {what} {done:,}/{total:,}", file=sys.stderr, flush=True)
+
+
+def steady(times: Sequence[float]) -> float:
+    """The lower quartile of some times: what ratios are made of, for what is slower is mostly the machine's doing."""
+    return statistics.quantiles(times, n=4, method="inclusive")[0] if len(times) > 1 else times[0]
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

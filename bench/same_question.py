@@ -6,23 +6,26 @@ sentences of mostly the same words in another order (such as PAWS-X), one file a
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.embeddings import EmbeddedEmbedder
 
 RAW_COSINE = 0.85
+QUICK_PAIRS = 1000
 Pairs = Sequence[tuple[int, str, str]]
 Judge = Callable[[str, str], Awaitable[bool]]
 
 
 async def judged(pairs: Pairs, same: Judge) -> dict[str, float]:
     """Precision, recall, and the share of different pairs called the same."""
-    called = [await same(a, b) for _, a, b in pairs]
+    called = []
+    for number, (_, a, b) in enumerate(pairs, 1):
+        called.append(await same(a, b))
+        progress(number, len(pairs), "pair")
     labels = [bool(label) for label, _, _ in pairs]
     right = sum(label and call for label, call in zip(labels, called, strict=True))
     wrong = sum(call and not label for label, call in zip(labels, called, strict=True))
@@ -33,7 +36,7 @@ async def judged(pairs: Pairs, same: Judge) -> dict[str, float]:
     }
 
 
-async def measure(files: Sequence[Path]) -> dict[str, dict[str, float]]:
+async def measure(files: Sequence[Path], most: int | None) -> dict[str, dict[str, float]]:
     """Each file, by the engine's judgement and by raw cosines."""
     embedder = EmbeddedEmbedder()
 
@@ -45,7 +48,7 @@ async def measure(files: Sequence[Path]) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         async with Memory.open(Path(folder) / "person.db") as memory:
             for file in files:
-                pairs = json.loads(file.read_text("utf-8"))
+                pairs = json.loads(file.read_text("utf-8"))[:most]
                 found[f"{file.stem} same_question"] = await judged(pairs, memory.same_question)
                 found[f"{file.stem} raw cosine"] = await judged(pairs, by_cosine)
     return found
@@ -53,13 +56,14 @@ async def measure(files: Sequence[Path]) -> dict[str, dict[str, float]]:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure every file named; print a table."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="every pair, not the first 1,000 of each file")
     parser.add_argument("files", nargs="*", type=Path, help="pairs as JSON: [[same?, a, b], ...]")
     options = parser.parse_args(argv)
     missing = [file.name for file in options.files if not file.is_file()]
     if missing or not options.files:
-        raise Skipped(f"name files of pairs that are there, not {', '.join(missing) or 'none'}")
-    found = asyncio.run(measure(options.files))
+        named = f"not there: {', '.join(missing)}" if missing else "labelled pairs are not shipped"
+        raise Skipped(f"{named}. Name files of pairs: python -m bench.same_question FILE...")
+    found = asyncio.run(measure(options.files, None if options.full else QUICK_PAIRS))
     print(
         table(
             ["pairs", "precision", "recall", "different called the same"], [[n, *v.values()] for n, v in found.items()]
@@ -70,4 +74,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench import episodes
-from bench.report import arguments, save, table
+from bench.report import arguments, program, progress, save, steady, table
 from memory import Memory
 from memory.statements import said_by
 from memory.stores import context as rows
@@ -28,6 +28,7 @@ QUICK_SIZES, FULL_SIZES = (2_000, 20_000), (10_000, 100_000, 1_000_000)
 HEADINGS = ("statements", "inserted/s", "file MB", "memory MB", "recall ms", "at 95%", "assemble ms", "95%")
 QUESTIONS = 30
 BATCH = 1_000
+RATIOS = ("by time at 2,000", "by time at 10,000", "by time at 100,000")
 _PEOPLE = ("Ana", "Luis", "Marta", "Tom", "Irene", "Paolo", "Wei", "Sofia")
 _THINGS = [
     "garden",
@@ -164,8 +165,7 @@ async def fill(memory: Memory, clock: FakeClock, first: int, last: int) -> float
             stored = [await rows.insert_statement(tx, one) for one in said]
             entries = [Entry(kind=one.kind, ref=one.id, text=said_by(one), language="en", at=one.at) for one in stored]
             await memory.index.add(tx, entries, prepared)
-        if (start + BATCH - first) % max(BATCH, (last - first) // 10 // BATCH * BATCH) == 0:
-            print(f"  {start + BATCH:,} of {last:,} statements", file=sys.stderr, flush=True)
+        progress(min(start + BATCH, last), last, "statement")
     return (last - first) / (time.perf_counter() - began)
 
 
@@ -190,7 +190,7 @@ async def measure(memory: Memory) -> dict[str, list[float]]:
 async def run(sizes: Sequence[int], folder: Path) -> tuple[list[list[object]], dict[str, float]]:
     clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
     lines: list[list[object]] = []
-    medians: dict[str, list[float]] = {"recall": [], "assemble": []}
+    taken: dict[str, list[float]] = {"recall": [], "assemble": []}
     path = folder / "scale.db"
     async with Memory.open(path, clock=clock) as memory:
         stored = 0
@@ -202,22 +202,21 @@ async def run(sizes: Sequence[int], folder: Path) -> tuple[list[list[object]], d
             row.append(round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
             for name, seconds in times.items():
                 middle, high = statistics.median(seconds), statistics.quantiles(seconds, n=20)[-1]
-                medians[name].append(middle)
+                taken[name].append(steady(seconds))
                 row += [round(middle * 1000, 1), round(high * 1000, 1)]
             lines.append(row)
             print(f"  {dict(zip(HEADINGS, row, strict=True))}", file=sys.stderr, flush=True)
     figures = {}
-    for name, values in medians.items():
+    for name, values in taken.items():
         for before, after, one, other in zip(values, values[1:], sizes, sizes[1:], strict=False):
             figures[f"{name}: time at {other:,} by time at {one:,}"] = round(after / before, 2)
     figures["bytes a statement"] = round(float(str(lines[-1][2])) * 1e6 / sizes[-1])
     return lines, figures
 
 
-def main(argv: Sequence[str] | None = None) -> dict[str, float]:
+def main(argv: Sequence[str]) -> dict[str, float]:
     """Fill one file step by step and measure at each size."""
-    parser = arguments(__doc__)
-    parser.add_argument("--full", action="store_true", help="up to a million statements")
+    parser = arguments(__doc__, full="up to a million statements")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="these sizes instead")
     parser.add_argument(
         "--episodes", type=int, nargs="?", const=episodes.FULL, metavar="N", help="episodes instead, N of them"
@@ -237,4 +236,4 @@ def main(argv: Sequence[str] | None = None) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main()
+    program(main)

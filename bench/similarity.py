@@ -1,11 +1,10 @@
 """The thresholds 0.85 and 0.4 mean the same in every language: calibrated similarity against raw cosines."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, program, save, table
 from memory.embeddings import EmbeddedEmbedder
 from memory.similarity import HIGH, LOW, Pair, calibrate, calibration_pairs, cosines, read_pairs
 
@@ -48,7 +47,7 @@ async def measure(halves: Mapping[str, Sequence[Pair]]) -> dict[str, dict[str, f
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Measure the half that maps are fitted on and the half kept apart; print a table."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="the same: every pair is measured anyway")
     parser.add_argument("--kept", type=Path, default=KEPT, help="pairs that the maps were not fitted on, as JSON lines")
     options = parser.parse_args(argv)
     if not options.kept.is_file():
@@ -66,4 +65,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

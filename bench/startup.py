@@ -8,9 +8,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.report import arguments, save, table
+from bench.report import arguments, program, save, table
 
-QUICK = ("--runs", "3")
+RUNS, FULL_RUNS = 3, 10
+VARIES = (" modules",)
+RATIOS = ("times the interpreter",)
 _OLVIDO = "from assistant.cli import main; main()"
 _COUNTING = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 _HEAVY = (
@@ -50,26 +52,28 @@ def best(code: str, *parameters: str, runs: int, folder: str) -> float:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Time the commands against an interpreter that does nothing, and look at what they import."""
-    parser = arguments(__doc__)
-    parser.add_argument("--runs", type=int, default=10)
+    parser = arguments(__doc__, full="10 runs of each command, not 3")
+    parser.add_argument("--runs", type=int, metavar="N", help="so many instead")
     options = parser.parse_args(argv)
+    runs = options.runs or (FULL_RUNS if options.full else RUNS)
     result: dict[str, float] = {}
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        nothing = best("pass", runs=options.runs, folder=folder)
+        nothing = best("pass", runs=runs, folder=folder)
         rows.append(["python -c pass", nothing, 1.0, 0, ""])
         for parameters in (("--help",), ("facts", "list")):
             given = ("--data-dir", str(Path(folder) / "data"), *parameters) if parameters[0] == "facts" else parameters
             run(_OLVIDO, *given, folder=folder)  # the first one makes the file
-            taken = best(_OLVIDO, *given, runs=options.runs, folder=folder)
+            taken = best(_OLVIDO, *given, runs=runs, folder=folder)
             modules = run(_COUNTING + _OLVIDO, *given, folder=folder).stderr.split()
             heavy = [name for name in _HEAVY if name in modules]
             name = f"olvido {' '.join(parameters)}"
+            print(f"  {name}", file=sys.stderr, flush=True)
             rows.append([name, taken, taken / nothing, len(modules), " ".join(heavy) or "none of the heavy ones"])
             result |= {
                 f"{name}, times the interpreter": round(taken / nothing, 2),
                 f"{name}, modules": len(modules),
-                f"{name}, heavy modules": len(heavy),
+                f"{name}, heavy imports": len(heavy),
             }
     print(table(["command", "best ms", "ratio", "modules", "heavy imports"], rows))
     save(result, options.json)
@@ -77,4 +81,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

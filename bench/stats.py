@@ -7,7 +7,6 @@ made here, row by row, by other code; and its plots are printed as a terminal of
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,11 +24,12 @@ from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
 from assistant.testing import OpenAIServer, says, settings_for
 from assistant.turn import take_turn
-from bench.report import arguments, save, table
+from bench.report import arguments, program, save, table
 from memory import Memory
 from memory.testing import FakeClock
 
 COLUMNS = 80
+TURNS, FULL_TURNS = 60, 500
 PRICES = {"model__price_sent": 2.0, "model__price_cached": 0.5, "model__price_written": 10.0}
 SESSION_TURNS = 50
 TOPICS = ("bread", "bicycles", "the harbour", "violins", "tomatoes", "the old mill", "chess", "tides")
@@ -123,17 +123,18 @@ def _differences(what: str, told: Mapping[str, Any], counted: Mapping[str, Any])
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Play, compare, show."""
-    parser = arguments(__doc__)
-    parser.add_argument("--turns", type=int, default=500, help="messages of the history")
+    parser = arguments(__doc__, full="500 messages, not 60")
+    parser.add_argument("--turns", type=int, metavar="N", help="so many messages instead")
     options = parser.parse_args(argv)
+    turns = options.turns or (FULL_TURNS if options.full else TURNS)
     with tempfile.TemporaryDirectory() as name:
-        asyncio.run(play(Path(name), options.turns))
+        asyncio.run(play(Path(name), turns))
         told, wrong = compare(Path(name))
         plots = shown(Path(name))
     print(plots)
     print("\n".join(wrong))
     result = {
-        "messages": options.turns,
+        "messages": turns,
         "requests": told["requests"],
         "asked": told["asked"],
         "tokens sent": told["tokens"],
@@ -147,4 +148,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.report import arguments, save, table
+from bench.report import arguments, program, save, table
 from memory.embeddings import EmbeddedEmbedder
 from memory.language import fold, load_packs
 from memory.limits import Limits
@@ -124,9 +123,8 @@ def shares(judged: Sequence[Judged]) -> dict[str, float]:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Summarise every segment; print the shares for each language and, in full, the lines."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="print every line as well")
     parser.add_argument("file", nargs="?", type=Path, default=SEGMENTS, metavar="FILE")
-    parser.add_argument("--full", action="store_true", help="print every line as well")
     options = parser.parse_args(argv)
     judged = asyncio.run(judge(read(options.file)))
     rows: list[list[object]] = []
@@ -146,4 +144,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

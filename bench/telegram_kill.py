@@ -19,7 +19,8 @@ from assistant.testing_telegram import BotServer, telegram_settings
 from bench import report
 from bench.soundness import is_sound
 
-QUICK = ("--rounds", "5")
+ROUNDS, FULL_ROUNDS = 5, 50
+VARIES = ("messages", "seconds")
 USERS = 5
 MOST_WAITING = 3  # messages a user has on their way
 FAULTS = (
@@ -69,7 +70,7 @@ def killed(folder: Path, rounds: int, seed: int, *, users: int = USERS, drafts: 
         people = {user: f"user{user}" for user in crowd.sent}
         environment = settings_for(model, serve__messages_per_minute=1_000_000) | telegram_settings(bot, people)
         with ForkedOlvido("--data-dir", folder, "serve", environment=environment, errors=folder / "errors") as olvido:
-            for _ in range(rounds):
+            for number in range(1, rounds + 1):
                 wanted = crowd.answered() + chance.randrange(MOST_ANSWERS)
                 polled = bot.count("getUpdates")
                 olvido.start()
@@ -77,6 +78,7 @@ def killed(folder: Path, rounds: int, seed: int, *, users: int = USERS, drafts: 
                 _until(olvido, partial(_enough, crowd, wanted), crowd.talk)
                 time.sleep(chance.uniform(0, LATEST_KILL_SECONDS))
                 olvido.end(signal.SIGKILL)
+                report.progress(number, rounds, "killed")
             olvido.start()
             title = olvido.title()
             _until(olvido, lambda: crowd.answered() >= sum(crowd.sent.values()), lambda: None)
@@ -139,14 +141,15 @@ def _damaged(file: Path) -> int:
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run the rounds; print a table and a JSON line."""
-    parser = report.arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=50)
+    parser = report.arguments(__doc__, full="50 rounds, not 5")
+    parser.add_argument("--rounds", type=int, metavar="N", help="so many instead")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--edits", action="store_true", help="a server without drafts")
     options = parser.parse_args(argv)
+    rounds = options.rounds or (FULL_ROUNDS if options.full else ROUNDS)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        figures = killed(Path(folder), options.rounds, options.seed, drafts=not options.edits)
+        figures = killed(Path(folder), rounds, options.seed, drafts=not options.edits)
     result = {**figures, "seconds": round(time.perf_counter() - began, 1)}
     print(report.table(["figure", "value"], list(result.items())))
     print(json.dumps(result))
@@ -155,4 +158,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    report.program(main)

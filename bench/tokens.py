@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean
 
 from bench.phrases import Line, conversation
-from bench.report import arguments, save, table
+from bench.report import arguments, program, save, table
 from memory import Memory
 from memory.static import shipped_prompt
 from memory.testing import FakeClock
@@ -85,9 +85,10 @@ async def talk(folder: Path, lines: Sequence[Line]) -> list[Request]:
 def hold(scripts: Iterable[Sequence[Line]]) -> list[list[Request]]:
     """The requests of each conversation."""
     held = []
-    for lines in scripts:
+    for number, lines in enumerate(scripts, 1):
         with tempfile.TemporaryDirectory() as folder:
             held.append(asyncio.run(talk(Path(folder), lines)))
+        print(f"  conversation {number}, {len(lines):,} turns", file=sys.stderr, flush=True)
     return held
 
 
@@ -105,6 +106,11 @@ def tokens_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
     return mean(request.tokens for request in at(conversations, turn))
 
 
+def history_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
+    """What sending everything that was said would cost there."""
+    return mean(request.history for request in at(conversations, turn))
+
+
 def spread(conversations: Sequence[Sequence[Request]], points: Sequence[int]) -> float:
     """The dearest of these turns by the cheapest: 1 is flat."""
     means = [tokens_at(conversations, point) for point in points]
@@ -113,7 +119,7 @@ def spread(conversations: Sequence[Sequence[Request]], points: Sequence[int]) ->
 
 def saved_at(conversations: Sequence[Sequence[Request]], turn: int) -> float:
     """The share saved there against sending the whole history."""
-    return 1 - tokens_at(conversations, turn) / mean(request.history for request in at(conversations, turn))
+    return 1 - tokens_at(conversations, turn) / history_at(conversations, turn)
 
 
 def turn_tokens(requests: Sequence[Request]) -> float:
@@ -137,8 +143,7 @@ def show(title: str, conversations: Sequence[Sequence[Request]], points: Sequenc
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Hold the conversations; print what their requests cost."""
-    parser = arguments(__doc__)
-    parser.add_argument("--full", action="store_true", help="three conversations of 2,000 turns, not one of 400")
+    parser = arguments(__doc__, full="three conversations of 2,000 turns, not one of 400")
     parser.add_argument("--free", action="store_true", help="anything is talked about anywhere")
     options = parser.parse_args(argv)
     points, seeds = ((20, 200, 2000), (1, 2, 3)) if options.full else ((20, 200, 400), (1,))
@@ -151,6 +156,7 @@ def main(argv: Sequence[str]) -> dict[str, float]:
     result = {
         "mean tokens of a turn": mean(turn_tokens(requests) for requests in short),
         **{f"tokens a request at turn {point}": tokens_at(short, point) for point in points},
+        **{f"tokens of the whole history at turn {point}": history_at(short, point) for point in points},
         "dearest by cheapest": spread(short, points),
         **{f"dearest by cheapest, seed {seed}": spread([own], points) for seed, own in zip(seeds, short, strict=True)},
         **{f"share saved at turn {point}": saved_at(short, point) for point in points},
@@ -169,4 +175,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    program(main)

@@ -5,13 +5,12 @@ Takes JSON files: a list of {"utterances": [text, ...], "boundary": [0 or 1, ...
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import Skipped, arguments, save, table
+from bench.report import Skipped, arguments, program, progress, save, table
 from memory import Memory
 from memory.embeddings import EmbeddedEmbedder
 from memory.testing import FakeClock
@@ -50,6 +49,7 @@ async def predict(dialogues: Sequence[Dialogue], folder: Path) -> list[list[bool
                 turn = await memory.add_turn(session.id, "assistant" if place % 2 else "user", text)
                 shifts.append(turn.topic_shift)
             found.append(shifts)
+            progress(number + 1, len(dialogues), "dialogue")
     return found
 
 
@@ -98,9 +98,8 @@ def _pk(dialogues: Sequence[Dialogue], predicted: Sequence[Sequence[bool]]) -> f
 
 def main(argv: Sequence[str]) -> dict[str, float]:
     """Run every file named; print a table."""
-    parser = arguments(__doc__)
+    parser = arguments(__doc__, full="every dialogue, not the first 100 of each file")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
-    parser.add_argument("--full", action="store_true", help="every dialogue, not the first 100 of each file")
     options = parser.parse_args(argv)
     if not options.files:
         raise Skipped(WHERE)
@@ -120,7 +119,4 @@ def main(argv: Sequence[str]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except Skipped as reason:
-        sys.exit(f"bench.topics: {reason}")
+    program(main)

@@ -55,9 +55,9 @@ def judge(draft: FactDraft, known: Sequence[Known], packs: Mapping[str, Language
     if told and chances[best] >= limits.fact_replaces_chance:
         if not replaces.about_the_same(draft, known[best].fact, packs, limits.fact_opinion_topic):
             return Verdict(unclear=ruled.unclear)
-        if rival > chances[best] * limits.fact_replaces_rival:
-            return Verdict(unclear=(known[best].fact,))
-        return Verdict(supersedes=(known[best].fact,), weighed=True)
+        fact = known[best].fact
+        clear = rival <= chances[best] * limits.fact_replaces_rival
+        return Verdict(supersedes=(fact,), weighed=True) if clear else Verdict(unclear=(fact,))
     return Verdict(unclear=ruled.unclear or ruled.supersedes[:1])
 
 

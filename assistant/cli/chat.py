@@ -26,7 +26,9 @@ def chat(ctx: typer.Context) -> None:
         raise typer.Exit(1)
 
 
-def ask(ctx: typer.Context, message: Annotated[list[str], typer.Argument(help="What to say.")]) -> None:
+def ask(
+    ctx: typer.Context, message: Annotated[list[str], typer.Argument(metavar="MESSAGE", help="What to say.")]
+) -> None:
     """Say one thing and read the answer."""
     if not " ".join(message).strip():
         raise AssistantError('There is nothing to answer. Say something: olvido ask "..."')

@@ -211,7 +211,7 @@ def history(
     fact_id: Annotated[
         str | None, typer.Argument(metavar="ID", help="Id of a fact; all without.", autocompletion=complete_ids)
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the newest so many.")] = None,
     as_json: Json = False,
 ) -> None:
     """What was done to a fact and its chain, or to all facts, oldest first."""

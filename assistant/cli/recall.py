@@ -22,8 +22,8 @@ _WHEN = "2025-03-01, 30d (days ago; also w, m, y), or words: yesterday, last May
 
 def recall(
     ctx: typer.Context,
-    query: Annotated[str, typer.Argument(help="A question, or a few words.")],
-    k: Annotated[int, typer.Option("--k", "-k", min=1, max=1000, help="At most so many lines.")] = 10,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    k: Annotated[int, typer.Option("--k", "-k", metavar="N", min=1, max=1000, help="At most so many lines.")] = 10,
     since: Annotated[str | None, typer.Option(metavar="WHEN", help=f"From then on: {_WHEN}.")] = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then, its end included.")] = None,
     kind: Annotated[list[str] | None, typer.Option(metavar="KIND", help=f"Only: {', '.join(KINDS)}.")] = None,
@@ -56,7 +56,9 @@ def timeline(
     ctx: typer.Context,
     since: Annotated[str | None, typer.Option("--from", metavar="WHEN", help=f"From then on: {_WHEN}.")] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="Up to then, its end included.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many lines, the last ones.")] = 200,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100_000, help="At most so many lines, the last ones.")
+    ] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for other programs.")] = False,
 ) -> None:
     """What was said and is still kept, day by day."""

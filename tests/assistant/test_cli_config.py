@@ -7,10 +7,15 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
+from assistant.cli import app
 from assistant.example import render_example
 from assistant.settings import load_settings, setting_keys
 
@@ -84,6 +89,30 @@ def test_help_names_the_commands_and_global_options(tmp_path):
         "config",
     ):
         assert word in shown
+
+
+def commands(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, *path, name)
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands(get_command(app))], ids=" ".join)
+def test_every_help_reads_well_at_80_columns(path, monkeypatch):
+    """It says what the command does, explains every option and parameter, and no line is wider than the terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    command = dict(commands(get_command(app)))[path]
+    done = CliRunner().invoke(app, [*path, "--help"], prog_name="olvido", terminal_width=80)
+    lines = done.output.splitlines()
+    assert done.exit_code == 0
+    assert lines[0].startswith(" ".join(["Usage: olvido", *path]))
+    assert max(map(len, lines)) <= 80
+    assert command.help.partition("\n\n")[0].endswith("."), "a sentence that says what it does"
+    for parameter in command.params:
+        assert parameter.name == "help" or getattr(parameter, "help", None), parameter.name
+    assert "<int range>" not in done.output, "name what stands there: metavar"
+    for _, below in list(commands(command))[1:]:
+        assert below.get_short_help_str(200)
 
 
 def test_version_is_told(tmp_path):

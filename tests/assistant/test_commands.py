@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from textwrap import wrap
 
 import pytest
+from wcwidth import wcswidth
 
 from assistant.commands import HANDLERS, plain, unmarked
+from assistant.embedded import NOTICE
 from assistant.model import ChatModel
 from assistant.settings import load_settings
 from assistant.talk import Talk, open_talk
@@ -44,6 +47,15 @@ def test_every_pack_has_every_text_with_the_same_names_to_fill_in(language):
             assert sorted(re.findall(r"{\w+}", theirs[key])) == sorted(re.findall(r"{\w+}", text)), key
 
 
+@pytest.mark.parametrize("language", sorted(PACKS))
+def test_the_first_run_greets_in_five_lines(language):
+    """The name, hello, two lines on the model of the demonstration, and the keys, at 80 columns."""
+    said = PACKS[language].answers
+    lines = ["Olvido", said["welcome"], *wrap(NOTICE, 80), said["keys"]]
+    assert len(lines) == 5
+    assert max(map(wcswidth, lines)) <= 80
+
+
 def test_the_spanish_texts_speak_to_everybody():
     pack = PACKS["es"]
     texts = " ".join([*pack.commands.values(), *pack.answers.values(), *pack.notices.values()]).lower()
@@ -58,6 +70,15 @@ async def test_every_command_answers_in_every_language(talk, language):
     for command in HANDLERS:
         for argument in ("", "f1", "f99", "{odd} *text*"):
             assert await answer(talk, f"/{command} {argument}") or command == "retry"
+
+
+@pytest.mark.parametrize("language", sorted(PACKS))
+async def test_help_names_every_command_with_what_it_does(talk, language):
+    talk.language, talk.follows = language, False
+    shown = unmarked(await answer(talk, "/help"))
+    for name in HANDLERS:
+        assert f"/{name}" in shown
+        assert PACKS[language].commands[name] in shown
 
 
 async def test_a_configured_language_stays_whatever_the_user_writes(talk):

@@ -118,7 +118,7 @@ def test_the_demonstration_is_explained_once_per_data_folder(tmp_path):
     said = demonstration_notice(settings)
     assert said
     assert "demonstration" in said
-    assert "MOONSHOT_API_KEY" in said
+    assert "olvido config init" in said
     assert demonstration_notice(settings) is None
     assert demonstration_notice(settings_of(tmp_path, path="mine.gguf")) is None
 

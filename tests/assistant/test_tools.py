@@ -197,6 +197,26 @@ async def test_fetching_is_off_by_default_and_reaches_only_hosts_that_are_allowe
     assert server.fetched == []
 
 
+async def test_every_redirect_is_checked_anew_and_a_page_becomes_its_words(server, talking):
+    page = "<html><style>p {}</style><h1>Trams</h1><script>alert(1)</script><p>Line 7 runs again.</p></html>"
+    server.pages = {
+        "/moved": Reply(status=302, headers={"Location": "/page"}, text=""),
+        "/page": Reply(text=page, content_type="text/html"),
+        "/away": Reply(status=302, headers={"Location": "http://localhost:1/"}, text=""),
+        "/round": Reply(status=302, headers={"Location": "/round"}, text=""),
+        "/gone": Reply(status=410, text="no"),
+    }
+    asked = [("fetch_url", url(server, path)) for path in ("/moved", "/away", "/round", "/gone")]
+    server.enqueue(calls(*asked), says("Done."))
+    async with talking() as talk:
+        await say(talk, "What do these pages say about trams?")
+        words, away, round_and_round, gone = results(server)
+    assert "Line 7 runs again." in words and "alert" not in words and "{}" not in words
+    assert away == "error: refused: the settings do not allow this host"
+    assert round_and_round == "error: too many redirects"
+    assert gone == "error: the server answered 410"
+
+
 async def test_a_model_that_refuses_tools_is_asked_without_them(server, talking):
     server.enqueue(fails(400, "tools are not supported"), says("Fine."), says("Again."))
     async with talking() as talk:
