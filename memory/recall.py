@@ -187,10 +187,7 @@ class Recall:
         known = await self._known_names(asks, pack)
         today = self._clock().astimezone(self._zone).date()
         days = [span for span in spans(asks, today, pack) if span.since < today]
-        was, ahead = pack.past.search(fold(asks)), pack.ahead.search(fold(asks))
-        told = bool(days or was or (not advice and (first or known)))
-        if ahead and not (was and was.start() < ahead.start()):  # "what was it that I can't eat" asks about the past
-            told = False
+        was = bool(days or pack.past.search(fold(asks)) or (not advice and (first or known)))
         together = bool(pack.asks_of_episodes.search(fold(asks)))
         asked = Asked(
             now=self._clock(),
@@ -202,7 +199,7 @@ class Recall:
             until=self._start(max(span.until for span in days)) if days else None,
             newest=wants_newest(query, pack),
             advice=advice,
-            past=bool(named or answered or together or told),
+            past=bool(named or answered or together or (was and not pack.ahead.search(fold(asks)))),
             together=together,
             naming=bool(pack.naming.search(fold(asks))),
             numbers=pack.number if pack.counting.search(fold(asks)) else None,
