@@ -8,6 +8,7 @@ from assistant.providers import LARGER_CONTEXT, PRESETS
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+    from openai._types import RequestOptions
 
     from assistant.settings import ModelSettings
 
@@ -45,9 +46,11 @@ async def counted_tokens(client: "AsyncOpenAI", messages: Sequence[Mapping[str, 
     try:
         base = f"{client.base_url}"
         body: dict[str, object] = {"messages": list(messages)}
-        template = await client.post(urljoin(base, "../apply-template"), body=body, cast_to=object)
+        again: RequestOptions = {"max_retries": 2}  # a connection kept from the last reply may be closed by now
+        template = await client.post(urljoin(base, "../apply-template"), body=body, cast_to=object, options=again)
         prompt = {"content": _field(template, "prompt"), "add_special": True, "parse_special": True}
-        tokens = _field(await client.post(urljoin(base, "../tokenize"), body=prompt, cast_to=object), "tokens")
+        counted = await client.post(urljoin(base, "../tokenize"), body=prompt, cast_to=object, options=again)
+        tokens = _field(counted, "tokens")
     except (openai.OpenAIError, ValueError, TypeError):
         return None
     return len(tokens) if isinstance(tokens, list) else None
