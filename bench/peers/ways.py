@@ -1,6 +1,7 @@
 """The ways to remember that are compared; each keeps what it keeps in files of its own, and says what it would send."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -116,7 +117,7 @@ class LastTokens:
         """Nothing is open."""
 
 
-class _Stored:
+class _Stored(ABC):
     """All turns in a table, with their lengths in tokens, and an index beside."""
 
     INDEX = ""
@@ -148,11 +149,13 @@ class _Stored:
         """Closes the file, which writes what is in its log."""
         self._db.close()
 
+    @abstractmethod
     def _index(self, number: int, text: str) -> None:
-        raise NotImplementedError
+        """Puts a turn into the index."""
 
+    @abstractmethod
     def _search(self, question: str) -> list[tuple[str, int]]:
-        raise NotImplementedError
+        """Turns and their lengths, best first."""
 
 
 class Vectors(_Stored):
